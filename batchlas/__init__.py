@@ -1,0 +1,3 @@
+"""Linear algebra on stacks of small matrices."""
+
+__version__ = "0.1.0"
