@@ -1,0 +1,1 @@
+"""What every call runs through: settings, device records, per-matrix status."""

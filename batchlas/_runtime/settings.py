@@ -1,0 +1,298 @@
+"""The one place that reads the BATCHLAS_* environment variables.
+
+Decided here: which variables exist, what their texts mean, and which of two sources
+wins. A set variable beats ``configure()``, which beats the default. Everything else
+reads the frozen snapshot that ``settings()`` returns, at the point of use.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import threading
+import warnings
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from batchlas.exceptions import BatchlasWarning, SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+PREFIX = "BATCHLAS_"
+ALLOW_UNSAFE = "BATCHLAS_ALLOW_UNSAFE"
+
+# Ops that are chosen by a candidate list; each has a BATCHLAS_<OP>_ROUTE variable. A
+# test compares this with the ops that exist, since a missing name has no pin.
+ROUTED_OPS = ("potrf", "syev", "gesvd")
+
+_TRUE = frozenset({"1", "true", "on", "yes"})
+_FALSE = frozenset({"0", "false", "off", "no"})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """One consistent reading of all settings.
+
+    Attributes
+    ----------
+    routes : mapping of str to str
+        The pin of each op, as written; an op without one is absent.
+    select_trace : bool
+        Print one line per decision to stderr.
+    coverage_out : str or None
+        Path prefix of the coverage CSV that is written at exit.
+    tuned_dir : str or None
+        Directory whose tables replace the shipped ones of the same name.
+    no_vendor : bool
+        Behave as if no vendor library were installed.
+    num_threads : int or None
+        Most threads that a call on NumPy arrays may use; None for no limit of ours.
+    skip_finite_check : bool
+        Unsafe: hand matrices with NaN or infinity to LAPACK, which may never return.
+    generation : int
+        Grows with every new snapshot; caches that depend on settings carry it.
+    """
+
+    routes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    select_trace: bool = False
+    coverage_out: str | None = None
+    tuned_dir: str | None = None
+    no_vendor: bool = False
+    num_threads: int | None = None
+    skip_finite_check: bool = False
+    generation: int = 0
+
+
+def _bool(name: str, text: str) -> bool:
+    word = text.strip().lower()
+    if word in _TRUE or word in _FALSE:
+        return word in _TRUE
+    allowed = ", ".join(sorted(_TRUE | _FALSE))
+    message = f"{name}={text!r} is not a switch; allowed: {allowed}"
+    raise SettingsError(message)
+
+
+def _positive_int(name: str, text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        message = f"{name}={text!r} is not a positive integer"
+        raise SettingsError(message)
+    return value
+
+
+def _path(_name: str, text: str) -> str | None:
+    return text or None  # set but empty means: as if unset
+
+
+def _coverage_path(name: str, text: str) -> str | None:
+    if not text:
+        return None
+    folder = Path(text).absolute().parent
+    if not folder.is_dir():
+        message = f"{name}={text!r}: the folder {folder} does not exist"
+        raise SettingsError(message)
+    return text
+
+
+_PARSERS: dict[str, Callable[[str, str], object]] = {
+    "select_trace": _bool,
+    "coverage_out": _coverage_path,
+    "tuned_dir": _path,
+    "no_vendor": _bool,
+    "num_threads": _positive_int,
+    "skip_finite_check": _bool,
+}
+# Only these directions are dangerous; switching a check back on never is.
+_UNSAFE = {"skip_finite_check": True}
+
+_ROUTE_VARIABLES = {f"{PREFIX}{op.upper()}_ROUTE": op for op in ROUTED_OPS}
+# Read outside the snapshot: the gate itself, and what belongs to other tools of ours.
+VARIABLES = (
+    *_ROUTE_VARIABLES,
+    *(PREFIX + name.upper() for name in _PARSERS),
+    ALLOW_UNSAFE,
+)
+
+_lock = threading.RLock()
+_configured = Settings()
+_snapshot: Settings | None = None
+_used = False
+_warned: set[str] = set()
+
+
+def settings() -> Settings:
+    """Return the current snapshot, reading the environment on the first call."""
+    return _snapshot if _snapshot is not None else reload_settings()
+
+
+def reload_settings() -> Settings:
+    """Read the environment again, on top of what ``configure`` set.
+
+    A change of ``os.environ`` is not seen before this is called, so that a size query
+    and its call never disagree. Only variables that are set take part; the others keep
+    their configured values.
+
+    Returns
+    -------
+    Settings
+        The new snapshot.
+
+    Raises
+    ------
+    SettingsError
+        If a variable has an unusable value. The old snapshot then stays in force.
+    """
+    global _snapshot  # noqa: PLW0603 - the process has one snapshot, kept here
+    with _lock:
+        generation = 1 + (_snapshot.generation if _snapshot else 0)
+        fresh = _from_environment(replace(_configured, generation=generation))
+        _snapshot = fresh
+        return fresh
+
+
+def _from_environment(base: Settings) -> Settings:
+    """Return `base` with every exported variable applied."""
+    changes: dict[str, object] = {}
+    for name, parse in _PARSERS.items():
+        variable = PREFIX + name.upper()
+        text = os.environ.get(variable)
+        if text is not None:
+            value = parse(variable, text)
+            if _is_allowed(name, variable, value):
+                changes[name] = value
+    routes = dict(base.routes)
+    for variable, op in _ROUTE_VARIABLES.items():
+        text = os.environ.get(variable)
+        if text is not None:
+            routes[op] = text
+    _warn_unknown_variables()
+    return replace(base, routes=MappingProxyType(routes), **changes)  # type: ignore[arg-type]
+
+
+def _is_allowed(name: str, variable: str, value: object) -> bool:
+    """Refuse an unsafe value unless BATCHLAS_ALLOW_UNSAFE is on; warn once."""
+    if name not in _UNSAFE or value != _UNSAFE[name]:
+        return True
+    if _bool(ALLOW_UNSAFE, os.environ.get(ALLOW_UNSAFE, "0")):
+        return True
+    _warn_once(
+        variable,
+        f"{variable} is unsafe and was ignored; set {ALLOW_UNSAFE}=1 to allow it",
+    )
+    return False
+
+
+def _warn_unknown_variables() -> None:
+    for name in os.environ:
+        if name.startswith(PREFIX) and name not in VARIABLES:
+            close = difflib.get_close_matches(name, VARIABLES, n=1, cutoff=0.0)
+            _warn_once(name, f"{name} is not a variable of batchlas; near: {close[0]}")
+
+
+def _warn_once(key: str, message: str) -> None:
+    if key not in _warned:
+        _warned.add(key)
+        warnings.warn(message, BatchlasWarning, stacklevel=4)
+
+
+def configure(**changes: object) -> None:
+    """Set defaults for this process, before the first call that uses a device.
+
+    Parameters
+    ----------
+    **changes
+        Fields of the settings: ``routes`` (mapping of op to pin), ``select_trace``,
+        ``coverage_out``, ``tuned_dir``, ``no_vendor``, ``num_threads``,
+        ``skip_finite_check``. Those not named return to their defaults: a call
+        replaces the whole configuration.
+
+    Raises
+    ------
+    SettingsError
+        For an unknown field.
+    RuntimeError
+        After the first batchlas call, since results may depend on the settings.
+
+    Notes
+    -----
+    A variable that is set in the environment wins over ``configure``.
+
+    Examples
+    --------
+    >>> batchlas.configure(num_threads=1)  # doctest: +SKIP
+    """
+    global _configured  # noqa: PLW0603 - see _snapshot
+    allowed = [f.name for f in fields(Settings) if f.name != "generation"]
+    unknown = sorted(set(changes) - set(allowed))
+    if unknown:
+        message = f"configure() got {unknown}; allowed: {allowed}"
+        raise SettingsError(message)
+    with _lock:
+        if _used:
+            message = "configure() must come before the first batchlas call"
+            raise RuntimeError(message)
+        if "routes" in changes:
+            changes["routes"] = MappingProxyType(_checked_routes(changes["routes"]))
+        _configured = Settings(**changes)  # type: ignore[arg-type]
+        reload_settings()
+
+
+def _checked_routes(routes: object) -> dict[str, str]:
+    pins = dict(routes)  # type: ignore[call-overload]
+    unknown = sorted(set(pins) - set(ROUTED_OPS))
+    if unknown:
+        message = f"configure(routes=) names {unknown}; ops: {list(ROUTED_OPS)}"
+        raise SettingsError(message)
+    return pins
+
+
+def mark_used() -> None:
+    """Close ``configure``; called by the first op call and the first device query."""
+    global _used  # noqa: PLW0603 - see _snapshot
+    if not _used:
+        with _lock:
+            _used = True
+
+
+@contextmanager
+def scoped_env(**variables: str | None) -> Iterator[Settings]:
+    """Set environment variables for a block and reload the settings around it.
+
+    Parameters
+    ----------
+    **variables : str or None
+        Variables by full name; None removes one. The environment belongs to the whole
+        process, so other threads see the change too.
+
+    Yields
+    ------
+    Settings
+        The snapshot in force inside the block.
+
+    Examples
+    --------
+    >>> with batchlas.scoped_env(BATCHLAS_POTRF_ROUTE="vendor"):  # doctest: +SKIP
+    ...     batchlas.linalg.cholesky(a)
+    """
+    old = {name: os.environ.get(name) for name in variables}
+    try:
+        _export(variables)
+        yield reload_settings()
+    finally:
+        _export(old)
+        reload_settings()
+
+
+def _export(variables: Mapping[str, str | None]) -> None:
+    for name, text in variables.items():
+        if text is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = text
