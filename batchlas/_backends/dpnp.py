@@ -1,4 +1,4 @@
-"""dpnp arrays and dpctl's usm_ndarray, on the SYCL device of their own queue."""
+"""dpnp arrays and the usm_ndarray under them, on the SYCL device of their own queue."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-import dpctl.tensor
 import dpnp
 import numpy as np
 
@@ -28,9 +27,9 @@ _FAMILIES = {"cuda": "sm", "hip": "gfx"}
 
 def lift(a: Any) -> tuple[Any, Callable[[Any], Any] | None]:
     """Return `a` as a dpnp array; a usm_ndarray's results become usm_ndarrays."""
-    if isinstance(a, dpctl.tensor.usm_ndarray):
-        return dpnp.asarray(a), _to_usm
-    return a, None
+    if isinstance(a, dpnp.ndarray):
+        return a, None
+    return dpnp.asarray(a), _to_usm
 
 
 def _to_usm(result: Any) -> Any:
@@ -90,8 +89,8 @@ def host_view(a: Any) -> NDArray[Any] | None:
     if not (a.sycl_device.is_cpu and a.flags.c_contiguous):
         return None
     a.sycl_queue.wait()
-    usm = a.get_array()
-    address = usm.usm_data._pointer + usm._element_offset * a.itemsize
+    memory = a.__sycl_usm_array_interface__
+    address = memory["data"][0] + memory["offset"] * a.itemsize
     buffer = (ctypes.c_char * a.nbytes).from_address(address)
     view: NDArray[Any] = np.frombuffer(buffer, a.dtype).reshape(a.shape)
     return view
