@@ -1,4 +1,4 @@
-"""``python -m batchlas``: doctor, and running scripts with batchlas installed."""
+"""``python -m batchlas``: doctor, tuner, and scripts with batchlas installed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import batchlas
+from batchlas.tune import command
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -23,12 +24,16 @@ def main(arguments: list[str] | None = None) -> int:
     )
     run.add_argument("script", type=Path)
     run.add_argument("arguments", nargs=argparse.REMAINDER, help="the script's own")
+    tuner = commands.add_parser("tune", help="measure this machine, write its tables")
+    command.add_arguments(tuner)
     given = parser.parse_args(arguments)
     if given.command == "doctor":
         from batchlas import doctor
 
         print(doctor.report())
         return 0
+    if given.command == "tune":
+        return command.run(given)
     return _run(given.script, given.arguments)
 
 
