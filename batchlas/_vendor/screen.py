@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+# Elements per dot product: from 10,000 on OpenBLAS would use its threads, and waking
+# them costs up to a scheduler's time slice on a busy machine.
+_BLOCK = 8192
+
+
 def is_surely_finite(a: NDArray[Any]) -> bool:
     """Whether one pass shows that all of `a` is finite; False may also mean overflow.
 
@@ -25,7 +30,10 @@ def is_surely_finite(a: NDArray[Any]) -> bool:
     neither a temporary nor two calls: 0.6 us against 4 us on a small stack.
     """
     flat = a.ravel()
-    return math.isfinite(abs(np.vdot(flat, flat)))
+    return all(
+        math.isfinite(abs(np.vdot(block, block)))
+        for block in (flat[i : i + _BLOCK] for i in range(0, flat.size, _BLOCK))
+    )
 
 
 def non_finite(a: NDArray[Any], part: str) -> NDArray[np.bool_] | None:

@@ -69,11 +69,9 @@ def table_text(
 ) -> str:
     """Return a whole table file, rows in the order of their keys."""
     mine = [r for r in records if (r.op, r.device) == (spec.op, device)]
-    lines = [
-        f"# op={spec.op} device={device} batchlas={commit} "
-        f"kernels={kernels_hash(spec.op)} source=measured",
-        "# keys: " + " ".join(KEYS[spec.op]),
-    ]
+    kernels = kernels_hash(spec.op)
+    facts = f"op={spec.op} device={device} batchlas={commit} kernels={kernels}"
+    lines = [f"# {facts} source=measured", "# keys: " + " ".join(KEYS[spec.op])]
     names = [key.partition(":")[0] for key in KEYS[spec.op]]
     for record in sorted(mine, key=lambda r: [_sortable(r.key[n]) for n in names]):
         shape = " ".join(f"{name}={record.key[name]}" for name in names)
