@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from batchlas import _select as select
 from batchlas._ops.families import Threads, Vendor, can_run, library_families
 from batchlas._ops.syev import syev
+from batchlas._runtime.dtypes import NAME_OF
 from batchlas._vendor import adapter_of
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def key_of(backend: Backend, a: Any, job: str) -> GesvdCall:
     """Return the table key; thin and all are one thing where the shapes coincide."""
     m, n = a.shape[-2:]
     vec = "all" if job == "thin" and m == n else job
-    return GesvdCall(a.dtype.name, backend.kind, vec, m, n, a.size // (m * n))
+    return GesvdCall(NAME_OF[a.dtype.char], backend.kind, vec, m, n, a.size // (m * n))
 
 
 def gesvd(backend: Backend, a: Any, job: str) -> tuple[Any, Any, Any, Any]:

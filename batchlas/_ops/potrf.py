@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from batchlas import _select as select
 from batchlas._ops.families import Threads, Vendor, can_run, library_families
+from batchlas._runtime.dtypes import NAME_OF
 from batchlas._vendor import adapter_of
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ SPEC = select.OpSpec(
 def key_of(backend: Backend, a: Any, uplo: str) -> PotrfCall:
     """Return the table key of a call on ``a``, of shape ``(..., n, n)``."""
     n = a.shape[-1]
-    return PotrfCall(a.dtype.name, backend.kind, uplo, n, a.size // (n * n))
+    return PotrfCall(NAME_OF[a.dtype.char], backend.kind, uplo, n, a.size // (n * n))
 
 
 def potrf(backend: Backend, a: Any, uplo: str) -> tuple[Any, Any]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from batchlas import _select as select
 from batchlas._ops.families import Threads, Vendor, can_run, library_families
+from batchlas._runtime.dtypes import NAME_OF
 from batchlas._vendor import adapter_of
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def key_of(backend: Backend, a: Any, *, vectors: bool) -> SyevCall:
     """Return the table key of a call on ``a``, of shape ``(..., n, n)``."""
     n = a.shape[-1]
     jobz = "V" if vectors else "N"
-    return SyevCall(a.dtype.name, backend.kind, jobz, n, a.size // (n * n))
+    return SyevCall(NAME_OF[a.dtype.char], backend.kind, jobz, n, a.size // (n * n))
 
 
 def syev(backend: Backend, a: Any, uplo: str, *, vectors: bool) -> tuple[Any, Any, Any]:

@@ -30,6 +30,8 @@ def is_surely_finite(a: NDArray[Any]) -> bool:
     neither a temporary nor two calls: 0.6 us against 4 us on a small stack.
     """
     flat = a.ravel()
+    if flat.size <= _BLOCK:
+        return math.isfinite(abs(np.vdot(flat, flat)))
     return all(
         math.isfinite(abs(np.vdot(block, block)))
         for block in (flat[i : i + _BLOCK] for i in range(0, flat.size, _BLOCK))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from batchlas._runtime.dtypes import NAME_OF
 from batchlas._runtime.settings import mark_used
 from batchlas.exceptions import LinAlgError
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
     from batchlas._backends import Backend
 
-_COMPUTED = frozenset("fdFD")
 _TO_FLOAT64 = frozenset("biu")
 
 
@@ -54,7 +54,7 @@ def stack_of(backend: Backend, a: Any, *, square: bool = True) -> Stack:
         message = "Last 2 dimensions of the array must be square"
         raise LinAlgError(message)
     dtype = array.dtype
-    if dtype.char not in _COMPUTED or not dtype.isnative:
+    if dtype.char not in NAME_OF or not dtype.isnative:
         array = _converted(backend, array)
     return Stack(array, wrap)
 
@@ -62,7 +62,7 @@ def stack_of(backend: Backend, a: Any, *, square: bool = True) -> Stack:
 def _converted(backend: Backend, array: Any) -> Any:
     """Return the array in the native dtype that it is computed in."""
     dtype = array.dtype
-    if dtype.char in _COMPUTED:
+    if dtype.char in NAME_OF:
         return array.astype(dtype.newbyteorder("="))
     if dtype.kind in _TO_FLOAT64:
         return array.astype(backend.default_float(array))
