@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from select_cases import Blocked, Cta, Lpanel, Tiny, Vendor
 
 from batchlas._select import Family, all_of, family, parse
-from batchlas._select.family import knob_names
+from batchlas._select.families import knob_names
 from batchlas.exceptions import SpellingError
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from batchlas._runtime.settings import mark_used, settings
 from batchlas._select import pins, store
-from batchlas._select.family import Family, parse
+from batchlas._select.families import Family, parse
 from batchlas._select.notices import warn_once
 from batchlas._select.vendor import no_route
 from batchlas._select.walk import Decision, Origin, walk
