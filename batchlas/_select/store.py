@@ -142,9 +142,8 @@ def generation() -> int:
 
 def table_store(now: Settings) -> TableStore:
     """Return the tables in force under the settings `now`."""
-    reload = (
-        now.generation if now.tuned_dir else 0
-    )  # reloading looks at the folder again
+    # Reloading the settings looks at a user's folder again.
+    reload = now.generation if now.tuned_dir else 0
     with _lock:
         key = (_generation, now.tuned_dir, reload)
         if key not in _stores:

@@ -3,9 +3,14 @@
 import os
 
 import pytest
+from hypothesis import settings as hypothesis_settings
 
 from batchlas._runtime import settings as settings_module
 from batchlas._select import testing
+
+# A busy machine is no failure: examples have no time limit.
+hypothesis_settings.register_profile("no deadline", deadline=None)
+hypothesis_settings.load_profile("no deadline")
 
 
 def _forget():

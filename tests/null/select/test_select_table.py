@@ -3,7 +3,7 @@
 from math import log2
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from select_cases import call, row, table
 
@@ -130,7 +130,6 @@ def from_shapes(measured):
 
 
 @given(st.lists(shapes, unique=True, min_size=1, max_size=8), st.data())
-@settings(deadline=None)
 def test_a_measured_shape_is_its_own_nearest(measured, data):
     uplo, n, batch = data.draw(st.sampled_from(measured))
     asked = call(n=n, batch=batch, uplo=uplo)
@@ -145,7 +144,6 @@ def far(have, want):
 
 
 @given(st.lists(shapes, unique=True, min_size=1, max_size=8), shapes)
-@settings(deadline=None)
 def test_no_row_of_the_same_exact_keys_is_nearer(measured, asked):
     uplo, n, batch = asked
     found_uplo, *found = shape(from_shapes(measured), call(n, batch, uplo))
@@ -157,7 +155,6 @@ def test_no_row_of_the_same_exact_keys_is_nearer(measured, asked):
 
 
 @given(st.lists(shapes, unique=True, min_size=1, max_size=8), shapes, st.randoms())
-@settings(deadline=None)
 def test_the_order_of_the_rows_does_not_matter(measured, asked, random):
     uplo, n, batch = asked
     shuffled = random.sample(measured, len(measured))

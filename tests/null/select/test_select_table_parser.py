@@ -222,13 +222,13 @@ def parse_or_table_error(text):
 
 
 @given(st.one_of(pieces, st.text()))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_any_text_is_parsed_or_a_table_error(text):
     parse_or_table_error(text)
 
 
 @given(st.lists(edits, min_size=1, max_size=3))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_any_damage_is_parsed_or_a_table_error(damage):
     text = GOOD
     for place, dropped, piece in damage:

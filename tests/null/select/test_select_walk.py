@@ -121,7 +121,7 @@ def test_a_processor_is_silent_and_never_borrows_from_a_gpu():
         decision = decide(POTRF, call(), CPU)
     assert given == []
     assert (decision.choice, decision.origin) == (Blocked(), Origin.LAST_RESORT)
-    assert decision.steps == ()
+    assert {step.file for step in decision.steps} == {""}
 
 
 def test_falling_through_an_own_table_is_no_loan():
@@ -154,7 +154,8 @@ def test_last_resort(asked, device, last_resort, expected):
     spec = op_spec(last_resort=last_resort)
     decision = decide(spec, asked, device)
     assert (decision.choice, decision.origin) == (expected, Origin.LAST_RESORT)
-    assert (decision.table, decision.row, decision.chosen) == (None, None, None)
+    assert (decision.table, decision.row) == (None, None)
+    assert decision.chosen == Step("", 0, expected, None, Verdict.CHOSEN)
 
 
 def test_last_resort_lists_the_rest_in_their_own_order():
@@ -170,7 +171,14 @@ def test_last_resort_is_the_end_of_every_table():
     set_builtin_tables({FILE: table(row("tiny 1"))})
     decision = decide(POTRF, call(n=64), SM_90)
     assert (decision.choice, decision.origin) == (Blocked(), Origin.LAST_RESORT)
-    assert decision.steps == (Step(FILE, 3, Tiny(), 1.0, Verdict.CANNOT_RUN),)
+    assert decision.steps == (
+        Step(FILE, 3, Tiny(), 1.0, Verdict.CANNOT_RUN),
+        Step("", 0, Blocked(), None, Verdict.CHOSEN),
+        Step("", 0, Vendor(), None, Verdict.RUNS),
+        Step("", 0, Tiny(), None, Verdict.CANNOT_RUN),
+        Step("", 0, Cta(), None, Verdict.RUNS),
+        Step("", 0, Lpanel(8), None, Verdict.RUNS),
+    )
 
 
 def test_nothing_can_run():
