@@ -4,10 +4,10 @@ An op declares an ``OpSpec`` and calls ``run``; ``run`` asks ``decide`` for one 
 and launches it. The files, in the order in which a decision flows through them:
 
 ===============  =====================================================================
-family           what a choice is, and its one spelling
+families         what a choice is, and its one spelling
 spec             what an op declares once: candidates, ``can_run``, last resort
-run              what surrounds a launch
-decide           what a pin does, and how long a decision is remembered
+launch           what surrounds a launch
+decision         what a pin does, and how long a decision is remembered
 pins             which pin is in force
 walk             the automatic choice: nearest row, first that can run, last resort
 borrow           whose table is asked, in which order
@@ -23,10 +23,10 @@ testing          what tests may swap
 """
 
 from batchlas._select.coverage import link
-from batchlas._select.decide import decide, pick
-from batchlas._select.family import Family, all_of, family, parse
+from batchlas._select.decision import decide, pick
+from batchlas._select.families import Family, all_of, family, parse
+from batchlas._select.launch import run
 from batchlas._select.pins import ScopedPin, StrictPin
-from batchlas._select.run import run
 from batchlas._select.spec import Call, OpSpec
 from batchlas._select.vendor import no_vendor
 from batchlas._select.walk import Decision

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 # Who lends first to a device that has no relative: the list's own order.
 _FAMILIES = ("sm", "gfx", "intel", "other", "cpu")
 _CPU_RANK = {key: rank for _, key, rank in _INSTRUCTION_SETS}
-_KEY = re.compile(r"(sm|gfx|intel|cpu)_?(.*)")
+_KEY = re.compile(r"(?:(sm|intel|cpu)_|(gfx))(.*)")
 
 
 def family_and_arch(key: str) -> tuple[str, int]:
     """Return the family that a table's device key belongs to, and its rank there."""
     match = _KEY.fullmatch(key)
-    family, rest = (match[1], match[2]) if match else ("other", key)
+    family, rest = (match[1] or match[2], match[3]) if match else ("other", key)
     if family == "cpu":
         return family, _CPU_RANK.get(key, 0)
     if family == "gfx":  # gfx90a comes between gfx908 and gfx942: they count in hex

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from batchlas._runtime.devices import Device
-    from batchlas._select.family import Family
+    from batchlas._select.families import Family
     from batchlas._select.spec import Call, OpSpec
     from batchlas._select.walk import Decision
 

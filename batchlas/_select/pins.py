@@ -2,7 +2,7 @@
 
 Decided here: which pin is in force for an op. A scoped pin wins over
 ``BATCHLAS_<OP>_ROUTE``, on its own thread or task. What a pin does to a decision is in
-``decide``.
+``decision``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from batchlas._runtime.settings import Settings
-    from batchlas._select.family import Family
+    from batchlas._select.families import Family
 
 AUTO = "auto"
 NATIVE = "native"

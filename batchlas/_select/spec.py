@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from batchlas._runtime.devices import Device
-    from batchlas._select.family import Family
+    from batchlas._select.families import Family
 
 # Every kind of array that candidates are listed for; see Device.kind.
 KINDS = ("numpy", "dpnp", "cupy")

@@ -14,7 +14,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from batchlas._select.family import parse
+from batchlas._select.families import parse
 from batchlas._select.notices import warn_once
 from batchlas._select.table_parser import parse_file_name, parse_tables
 from batchlas.exceptions import SpellingError, TableError
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from batchlas._runtime.settings import Settings
-    from batchlas._select.family import Family
+    from batchlas._select.families import Family
     from batchlas._select.spec import OpSpec
     from batchlas._select.table import Table
 
@@ -142,9 +142,8 @@ def generation() -> int:
 
 def table_store(now: Settings) -> TableStore:
     """Return the tables in force under the settings `now`."""
-    reload = (
-        now.generation if now.tuned_dir else 0
-    )  # reloading looks at the folder again
+    # Reloading the settings looks at a user's folder again.
+    reload = now.generation if now.tuned_dir else 0
     with _lock:
         key = (_generation, now.tuned_dir, reload)
         if key not in _stores:

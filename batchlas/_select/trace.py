@@ -65,7 +65,7 @@ def tag_of(decision: Decision) -> str:
 def _detail(decision: Decision) -> list[str]:
     """Return the time and the runner-up in brackets, nothing without a table row."""
     chosen, next_best = decision.chosen, decision.runner_up
-    if chosen is None:
+    if chosen is None or decision.table is None:
         return []
     if chosen.ms is None:
         return ["(transcribed)"]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from batchlas._runtime.devices import Device
-    from batchlas._select.family import Family
+    from batchlas._select.families import Family
     from batchlas._select.spec import Call, OpSpec
     from batchlas._select.store import TableStore, TunedTable
 
@@ -46,7 +46,11 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One entry of one table that was looked at; ``ms`` is its time in that row."""
+    """One choice that was looked at.
+
+    In a table, ``line`` is its row there and ``ms`` its time; a step of the last resort
+    order has no file.
+    """
 
     file: str
     line: int
@@ -72,7 +76,7 @@ class Decision:
     row : TableRow or None
         The row of it that lies nearest to the call.
     steps : tuple of Step
-        Every entry looked at, in order, over all tables.
+        Every choice looked at, in order, over all tables and the last resort.
     pin : str
         The class word that narrowed the candidates, else empty.
     """
@@ -89,12 +93,12 @@ class Decision:
 
     @property
     def chosen(self) -> Step | None:
-        """Return the table entry that was chosen, None for a pin or last resort."""
+        """Return the step that was chosen, None for a pin."""
         return next((s for s in self.steps if s.verdict is Verdict.CHOSEN), None)
 
     @property
     def runner_up(self) -> Step | None:
-        """Return the entry that would have been next, None without one."""
+        """Return the step that would have been next, None without one."""
         return next((s for s in self.steps if s.verdict is Verdict.RUNS), None)
 
 
@@ -115,7 +119,10 @@ def walk(
             continue
         has_own = has_own or key == device.key
         row = nearest(tuned.table, call)
-        seen, choice = _judge(tuned, row, candidates, runnable)
+        ranked = [(tuned.choices[each.spelling], each.ms) for each in row.entries]
+        seen, choice = _judge(
+            (tuned.table.file, row.line), ranked, candidates, runnable
+        )
         steps += seen
         if choice is not None:
             origin = _origin(key, device, has_own=has_own)
@@ -124,11 +131,15 @@ def walk(
             return Decision(
                 spec, call, device, choice, origin, tuned, row, tuple(steps)
             )
-    for choice in last_resort_order(spec, candidates):
-        if choice in runnable:
-            origin = Origin.LAST_RESORT
-            return Decision(spec, call, device, choice, origin, steps=tuple(steps))
-    return None
+    ordered = last_resort_order(spec, candidates)
+    seen, choice = _judge(
+        ("", 0), [(each, None) for each in ordered], candidates, runnable
+    )
+    if choice is None:
+        return None
+    steps += seen
+    origin = Origin.LAST_RESORT
+    return Decision(spec, call, device, choice, origin, steps=tuple(steps))
 
 
 def last_resort_order(spec: OpSpec, candidates: Sequence[Family]) -> list[Family]:
@@ -141,16 +152,15 @@ def last_resort_order(spec: OpSpec, candidates: Sequence[Family]) -> list[Family
 
 
 def _judge(
-    tuned: TunedTable,
-    row: TableRow,
+    where: tuple[str, int],
+    ranked: Sequence[tuple[Family, float | None]],
     candidates: Sequence[Family],
     runnable: set[Family],
 ) -> tuple[list[Step], Family | None]:
-    """Return a verdict on every entry of a row, and the first choice that can run."""
+    """Return a verdict on every ranked choice, and the first that can run."""
     steps: list[Step] = []
     chosen: Family | None = None
-    for entry in row.entries:
-        choice = tuned.choices[entry.spelling]
+    for choice, ms in ranked:
         if choice not in candidates:
             verdict = Verdict.NO_CANDIDATE
         elif choice not in runnable:
@@ -159,7 +169,7 @@ def _judge(
             chosen, verdict = choice, Verdict.CHOSEN
         else:
             verdict = Verdict.RUNS
-        steps.append(Step(tuned.table.file, row.line, choice, entry.ms, verdict))
+        steps.append(Step(*where, choice, ms, verdict))
     return steps, chosen
 
 

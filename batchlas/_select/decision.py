@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from batchlas._runtime.settings import mark_used, settings
 from batchlas._select import pins, store
-from batchlas._select.family import Family, parse
+from batchlas._select.families import Family, parse
 from batchlas._select.notices import warn_once
 from batchlas._select.vendor import no_route
 from batchlas._select.walk import Decision, Origin, walk
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from batchlas._runtime.devices import Device
+    from batchlas._runtime.settings import Settings
     from batchlas._select.spec import Call, OpSpec
 
 MEMO_LIMIT = 4096
@@ -46,7 +47,7 @@ def decide(spec: OpSpec, call: Call, device: Device) -> Decision:
     decision = _memo.get(key)
     if decision is None:
         mark_used()  # a size query and its call must see one configuration
-        decision = _decide(spec, call, device, pin or pins.exported_pin(spec.op, now))
+        decision = _decide(spec, call, device, now)
         if len(_memo) >= MEMO_LIMIT:
             _memo.clear()
         _memo[key] = decision
@@ -58,8 +59,8 @@ def pick(spec: OpSpec, call: Call, device: Device) -> Family:
     return decide(spec, call, device).choice
 
 
-def _decide(spec: OpSpec, call: Call, device: Device, pin: pins.Pin | None) -> Decision:
-    now = settings()
+def _decide(spec: OpSpec, call: Call, device: Device, now: Settings) -> Decision:
+    pin = pins.scoped_pin(spec.op) or pins.exported_pin(spec.op, now)
     if now.no_vendor and device.has_vendor:
         device = replace(device, has_vendor=False)
     candidates = spec.candidates(call.dtype, device.kind)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from batchlas._runtime.settings import settings
 from batchlas._select.coverage import coverage_scope, record_miss
-from batchlas._select.decide import decide
+from batchlas._select.decision import decide
 from batchlas._select.trace import trace_scope
 from batchlas.exceptions import NoRouteError
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from batchlas._runtime.devices import Device
-    from batchlas._select.family import Family
+    from batchlas._select.families import Family
     from batchlas._select.spec import Call, OpSpec
     from batchlas._select.walk import Decision
 

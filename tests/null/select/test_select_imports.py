@@ -1,0 +1,36 @@
+"""Selection stands on the run-time layer alone."""
+
+import pkgutil
+import subprocess
+import sys
+
+from batchlas import _select
+
+PROGRAM = """
+import sys
+import batchlas.exceptions, batchlas._runtime.settings, batchlas._runtime.devices
+base = set(sys.modules)
+for name in {names}:
+    __import__("batchlas._select." + name)
+new = set(sys.modules) - base
+print(*sorted(n for n in new if n.partition(".")[0] not in sys.stdlib_module_names))
+"""
+
+
+def test_what_importing_every_module_brings_in():
+    names = [module.name for module in pkgutil.iter_modules(_select.__path__)]
+    assert "table_parser" in names
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", PROGRAM.format(names=names)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    expected = ["batchlas._select", *(f"batchlas._select.{each}" for each in names)]
+    assert done.stdout.split() == sorted(expected)
+
+
+def test_the_surface_is_private_and_complete():
+    assert sorted(_select.__all__) == list(_select.__all__)
+    for name in ("OpSpec", "Family", "family", "parse", "pick", "decide", "run"):
+        assert name in _select.__all__
