@@ -9,9 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import cupy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 # Which part of a matrix is read or kept; the numbers are those of stage.cu.
 PARTS = {"A": 0, "L": 1, "U": 2}
@@ -81,6 +84,21 @@ def view_of(a: cupy.ndarray) -> View:
     for length in a.shape[:-2]:
         batch *= length
     return View(a.data.ptr, batch, stride, a.strides[-2], a.strides[-1], a)
+
+
+def addresses(
+    stack: cupy.ndarray, *others: cupy.ndarray | None
+) -> Iterator[tuple[int, ...]]:
+    """Yield the address of every matrix of `stack`, with its fellows in `others`.
+
+    All are packed; None has the address 0. By arithmetic, since slicing a CuPy array
+    costs several times a launch.
+    """
+    stacks = (stack, *others)
+    starts = [0 if x is None else x.data.ptr for x in stacks]
+    steps = [0 if x is None else x.nbytes // len(x) for x in stacks]
+    for i in range(len(stack)):
+        yield tuple(a + i * b for a, b in zip(starts, steps, strict=True))
 
 
 def _batch_stride(shape: tuple[int, ...], strides: tuple[int, ...]) -> int | None:

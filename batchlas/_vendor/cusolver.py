@@ -30,7 +30,14 @@ from cupy_backends.cuda.libs import cublas
 from cupy_backends.cuda.libs import cusolver as lib
 
 from batchlas._vendor import xsyevbatched
-from batchlas._vendor.cuda_kernels import Status, emit, new_status, prepare, view_of
+from batchlas._vendor.cuda_kernels import (
+    Status,
+    addresses,
+    emit,
+    new_status,
+    prepare,
+    view_of,
+)
 from batchlas._vendor.cuda_memory import fits, most_matrices, pieces
 from batchlas._vendor.cusolver_svd import gesvd
 from batchlas.exceptions import BatchlasWarning
@@ -112,10 +119,8 @@ def _potrf_each(stack: cupy.ndarray, fill: int, codes: cupy.ndarray) -> None:
     handle = cupy.cuda.device.get_cusolver_handle()
     size = query(handle, fill, n, stack.data.ptr, n)
     scratch = cupy.empty(size, stack.dtype)
-    for matrix, code in zip(stack, codes, strict=True):
-        routine(
-            handle, fill, n, matrix.data.ptr, n, scratch.data.ptr, size, code.data.ptr
-        )
+    for matrix, code in addresses(stack, codes):
+        routine(handle, fill, n, matrix, n, scratch.data.ptr, size, code)
 
 
 def _potrf_batched(
@@ -240,6 +245,6 @@ def _syevd_each(
     mode, fill = int(vectors), cublas.CUBLAS_FILL_MODE_LOWER
     size = query(handle, mode, fill, n, work.data.ptr, n, w.data.ptr)
     scratch = cupy.empty(size, work.dtype)
-    for matrix, values, code in zip(work, w, codes, strict=True):
-        head = (handle, mode, fill, n, matrix.data.ptr, n, values.data.ptr)
-        routine(*head, scratch.data.ptr, size, code.data.ptr)
+    for matrix, values, code in addresses(work, w, codes):
+        head = (handle, mode, fill, n, matrix, n, values)
+        routine(*head, scratch.data.ptr, size, code)

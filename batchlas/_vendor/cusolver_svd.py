@@ -27,6 +27,7 @@ from cupy_backends.cuda.libs import cusolver as lib
 from batchlas._vendor.cuda_kernels import (
     Status,
     View,
+    addresses,
     emit,
     new_status,
     prepare,
@@ -217,21 +218,13 @@ def _gesvd_each(
     codes: cupy.ndarray,
 ) -> None:
     """Enqueue one gesvd per column-major matrix; `factors` receive P and Q."""
-    batch, columns, rows = work.shape
+    _, columns, rows = work.shape
     query, routine = _GESVD[work.dtype.char]
     letter = ord({"none": "N", "thin": "S", "all": "A"}[job])
     handle = cupy.cuda.device.get_cusolver_handle()
     size = query(handle, rows, columns)
     scratch = cupy.empty(size, work.dtype)
-    # Addresses by arithmetic: slicing CuPy arrays costs several times the launch.
-    walks = [_walk(x) for x in (work, s, codes, *factors)]
-    for i in range(batch):
-        a, values, code, p, q = (start + i * step for start, step in walks)
+    for a, values, code, p, q in addresses(work, s, codes, *factors):
         head = (handle, letter, letter, rows, columns, a, rows, values)
         tail = (scratch.data.ptr, size, 0, code)
         routine(*head, p, rows, q, columns, *tail)
-
-
-def _walk(x: cupy.ndarray | None) -> tuple[int, int]:
-    """Return the address of the first matrix and the step to the next, in bytes."""
-    return (0, 0) if x is None else (x.data.ptr, x.nbytes // len(x))
