@@ -141,7 +141,9 @@ def prepare(
     view : View
         The source. Its first ``len(out)`` matrices are read.
     out : cupy.ndarray, shape (batch, m, n), C-contiguous
-        Receives the matrices, the identity for those that are not finite.
+        Receives the matrices. One that is not finite becomes the identity; a lone
+        triangle keeps the leading block before its first non-finite entry, in which
+        Cholesky may meet an earlier bad minor.
     status : Status
         Its flags are overwritten.
     part : {"A", "L", "U"}
@@ -189,8 +191,8 @@ def emit(
     conjugate : bool
         Write the complex conjugate.
     info : cupy.ndarray of int32, shape (batch,), optional
-        Receives the final status: 0, the routine's own, or for a matrix that was not
-        finite the order of its first leading block that is not.
+        Receives the final status: the routine's own, and where that is 0 for a matrix
+        that was not finite, the order of its first leading block that is not.
     """
     batch, rows, columns = out.shape
     _, kernel = _kernels(out.dtype.char)

@@ -55,7 +55,8 @@ __device__ Element constant(REAL value, REAL imaginary) {
 
 // Copy `a` (byte strides) to the packed stack `out`: all of it, or one triangle with
 // either zeros or its mirror image in the other. A matrix with a non-finite entry in
-// the part that is read is written as the identity and flagged.
+// the part that is read is flagged, and written as the identity. A lone triangle, which
+// is Cholesky's, keeps its finite leading block: that may hold an earlier bad minor.
 //
 // phases SCAN | WRITE in one launch needs gridDim.y == 1; a large matrix in a small
 // batch takes two launches instead, with flags zeroed before the first. `pointers`,
@@ -93,14 +94,15 @@ extern "C" __global__ void prepare(
             }
         }
         if (live && (phases & WRITE)) {
-            const bool is_bad = (phases & SCAN ? found : flags[b]) != 0;
+            const int flag = phases & SCAN ? found : flags[b];
+            const i64 leading = part != FULL && !mirror ? TOP - flag : 0;
             Element* target = out + b * count;
             if (pointers && first == 0) pointers[b] = target;
             for (i64 e = first; e < count; e += step) {
                 const i64 i = row_of(e, columns, count), j = e - i * columns;
                 const bool is_diagonal = part != FULL && i == j;
                 Element x = constant(i == j ? (REAL)1 : (REAL)0, (REAL)0);
-                if (!is_bad) {
+                if (flag == 0 || max(i, j) < leading) {
                     if (is_read(part, i, j))
                         x = load(matrix, i * row_stride + j * column_stride, is_diagonal);
                     else if (mirror)
@@ -129,7 +131,7 @@ extern "C" __global__ void emit(
          b += (i64)gridDim.x * blockDim.y) {
         int status = statuses[b];
         if (status < 0) status = TOP;  // a wrong argument; nobody may wait to raise here
-        if (flags[b]) status = TOP - flags[b] + 1;
+        if (flags[b] && status == 0) status = TOP - flags[b] + 1;
         if (info && first == 0) info[b] = status;
         if (in == out && status == 0 && part == FULL) continue;
         for (i64 e = first; e < count; e += step) {

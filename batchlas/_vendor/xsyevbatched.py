@@ -133,13 +133,17 @@ def solve(
         _keep(host)
 
 
-_kept: deque[tuple[cupy.cuda.Event, np.ndarray[tuple[int], np.dtype[np.uint8]]]]
-_kept = deque()
+_HostBuffer = np.ndarray[tuple[int], np.dtype[np.uint8]]
+_kept: deque[tuple[cupy.cuda.Event, _HostBuffer]] = deque()
+_kept_for_graphs: list[_HostBuffer] = []
 _lock = threading.Lock()
 
 
-def _keep(host: np.ndarray[tuple[int], np.dtype[np.uint8]]) -> None:
+def _keep(host: _HostBuffer) -> None:
     """Hold host memory until the work enqueued so far is done, without waiting."""
+    if cupy.cuda.get_current_stream().is_capturing():
+        _kept_for_graphs.append(host)  # a graph may be launched at any later time
+        return
     event = cupy.cuda.Event(disable_timing=True)
     event.record()
     with _lock:

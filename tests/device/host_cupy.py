@@ -229,7 +229,9 @@ def _modules(folder):
             runtime=SimpleNamespace(
                 getDevice=lambda: 0, memGetInfo=lambda: (1 << 30, 1 << 32)
             ),
-            get_current_stream=lambda: SimpleNamespace(ptr=0),
+            get_current_stream=lambda: SimpleNamespace(
+                ptr=0, is_capturing=lambda: False
+            ),
             Event=lambda **_kwargs: event,
         ),
     )

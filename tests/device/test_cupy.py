@@ -147,15 +147,16 @@ def test_layouts_and_inputs_unchanged(char, n, layout):
 @pytest.mark.parametrize("n", [2, 8, 33, 100])
 @pytest.mark.parametrize("char", DTYPES)
 def test_potrf_info_and_neighbours(char, n, uplo):
-    a = positive((n + 4,), n, char)
+    a = positive((n + 5,), n, char)
     good, info = cusolver.potrf(cupy.asarray(a), uplo)
     assert not info.any()
     for j in range(n):  # matrix j + 1 breaks down at its minor of order j + 1
         a[j + 1, j, j] = -1
     a[n + 1] = np.nan
     a[n + 2, (n - 1, 0), (0, n - 1)] = np.inf
+    a[n + 3, 0, 0], a[n + 3, n - 1, n - 1] = -1, np.nan  # the earlier failure counts
     factor, info = cusolver.potrf(cupy.asarray(a), uplo)
-    assert info.tolist() == [0, *range(1, n + 1), 1, n, 0]
+    assert info.tolist() == [0, *range(1, n + 1), 1, n, 1, 0]
     assert cupy.isnan(factor[1:-1]).all()
     assert (factor[0] == good[0]).all()
     assert (factor[-1] == good[-1]).all()

@@ -103,15 +103,16 @@ def test_potrf_one_large_matrix(cusolver, char):
 @pytest.mark.parametrize("char", DTYPES)
 def test_potrf_failures_are_numbered_and_stay_alone(cusolver, char, uplo):
     n = 5
-    a = positive((6,), n, char)
+    a = positive((7,), n, char)
     good, _ = cusolver.potrf(host_cupy.asarray(a), uplo)
     a[1, 2, 2] = -1
     a[3, (4, 1), (1, 4)] = np.nan
     a[4, 0, 0] = np.inf
+    a[5, 1, 1], a[5, 3, 3] = -1, np.nan  # the earlier failure counts
     factor, info = cusolver.potrf(host_cupy.asarray(a), uplo)
-    assert info.tolist() == [0, 3, 0, 5, 1, 0]
-    assert np.isnan(factor[[1, 3, 4]]).all()
-    assert np.array_equal(factor[[0, 2, 5]], good[[0, 2, 5]])
+    assert info.tolist() == [0, 3, 0, 5, 1, 2, 0]
+    assert np.isnan(factor[[1, 3, 4, 5]]).all()
+    assert np.array_equal(factor[[0, 2, 6]], good[[0, 2, 6]])
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
