@@ -122,9 +122,11 @@ def solve(
     """
     _, solver = _load()
     device_bytes, host_bytes = workspace_bytes(work, w, vectors=vectors)
-    # Returned to CuPy's pool on return, which hands it out again on this stream only,
-    # hence after the solver in stream order.
-    scratch = cupy.empty(device_bytes, "u1")
+    # Zeros, since the routine of cuSOLVER 11.7.1 takes what it finds in recycled memory
+    # for its own and returns wrong vectors with a good status (pytorch issue 192483).
+    # It goes back to CuPy's pool on return, which hands it out again on this stream
+    # only, hence after the solver in stream order.
+    scratch = cupy.zeros(device_bytes, "u1")
     host = np.empty(host_bytes, "u1")
     buffers = (scratch.data.ptr, device_bytes, host.ctypes.data, host_bytes)
     arguments = _arguments(work, w, vectors=vectors)
