@@ -1,0 +1,218 @@
+"""Where tuned tables come from.
+
+Decided here: which files exist, which of two files of one name counts, when a file is
+read, and whether the choices it ranks are spelled right. ``BATCHLAS_TUNED_DIR``
+replaces shipped tables dtype by dtype. Everything is read on first use and kept until
+the settings or the table generation change.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from batchlas._select.family import parse
+from batchlas._select.notices import warn_once
+from batchlas._select.table_parser import parse_file_name, parse_tables
+from batchlas.exceptions import SpellingError, TableError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from batchlas._runtime.settings import Settings
+    from batchlas._select.family import Family
+    from batchlas._select.spec import OpSpec
+    from batchlas._select.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class TableFile:
+    """A file that may hold tables: its name for messages, and how to read it."""
+
+    name: str
+    op: str
+    device: str
+    override: bool
+    read: Callable[[], bytes]
+
+    def tables(self) -> Mapping[str, Table]:
+        """Return the file's tables by dtype."""
+        content = self.read()
+        try:
+            text = content.decode("utf-8")
+        except UnicodeDecodeError as error:
+            line = content[: error.start].count(b"\n") + 1
+            message = f"{self.name}:{line}: not UTF-8"
+            raise TableError(message) from error
+        return parse_tables(self.name, text)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TunedTable:
+    """A table whose spellings have been read: what the walk asks."""
+
+    table: Table
+    override: bool
+    choices: Mapping[str, Family]
+
+
+class TableStore:
+    """The files in force under one pair of settings and table generation."""
+
+    def __init__(
+        self, builtin: Iterable[TableFile], override: Iterable[TableFile]
+    ) -> None:
+        self._files: dict[str, dict[str, list[TableFile]]] = {}
+        for file in (*override, *builtin):  # in this order: the first one that has it
+            devices = self._files.setdefault(file.op, {})
+            devices.setdefault(file.device, []).append(file)
+        self._found: dict[tuple[OpSpec, str, str], TunedTable | None] = {}
+        self._lock = threading.Lock()
+
+    def devices(self, op: str) -> list[str]:
+        """Return the keys of the devices that have a file for `op`."""
+        return list(self._files.get(op, ()))
+
+    def files(self, op: str) -> list[TableFile]:
+        """Return the files of `op`, by device; an override before what it replaces."""
+        return [file for each in self._files.get(op, {}).values() for file in each]
+
+    def find(self, spec: OpSpec, device: str, dtype: str) -> TunedTable | None:
+        """Return the device's table for `dtype`, None if it has none."""
+        key = (spec, device, dtype)
+        with self._lock:
+            if key not in self._found:
+                self._found[key] = self._read(*key)
+            return self._found[key]
+
+    def _read(self, spec: OpSpec, device: str, dtype: str) -> TunedTable | None:
+        for file in self._files[spec.op][device]:
+            table = file.tables().get(dtype)
+            if table is not None:
+                return TunedTable(table, file.override, spelled_choices(table, spec))
+        return None
+
+
+def spelled_choices(table: Table, spec: OpSpec) -> dict[str, Family]:
+    """Return the choice that each spelling of `table` means.
+
+    Raises
+    ------
+    TableError
+        For a key that the op does not have, a spelling that names no choice of the op's
+        families, or a choice that a row ranks under two spellings.
+    """
+    for key in (*table.exact_keys, *table.log_keys):
+        if key.name not in spec.keys:
+            why = f"{spec.op} has no key {key.name!r}; keys: {', '.join(spec.keys)}"
+            _refuse(table, table.keys_line, why)
+    families = spec.families(table.dtype)
+    choices: dict[str, Family] = {}
+    for row in table.rows:
+        for entry in row.entries:
+            if entry.spelling not in choices:
+                try:
+                    choices[entry.spelling] = parse(entry.spelling, families)
+                except SpellingError as error:
+                    _refuse(table, row.line, str(error))
+        ranked = [choices[entry.spelling] for entry in row.entries]
+        if len(set(ranked)) < len(ranked):
+            _refuse(table, row.line, "a choice is ranked twice, spelled differently")
+    return choices
+
+
+def _refuse(table: Table, line: int, why: str) -> None:
+    message = f"{table.file}:{line}: {why}"
+    raise TableError(message)
+
+
+_lock = threading.Lock()
+_generation = 0
+_builtin: tuple[TableFile, ...] | None = None  # None: the shipped ones, not looked up
+_stores: dict[tuple[int, str | None, int], TableStore] = {}  # one entry: the latest
+
+
+def generation() -> int:
+    """Return a number that grows whenever the built-in tables are swapped."""
+    return _generation
+
+
+def table_store(now: Settings) -> TableStore:
+    """Return the tables in force under the settings `now`."""
+    reload = (
+        now.generation if now.tuned_dir else 0
+    )  # reloading looks at the folder again
+    with _lock:
+        key = (_generation, now.tuned_dir, reload)
+        if key not in _stores:
+            override = override_files(now.tuned_dir) if now.tuned_dir else ()
+            store = TableStore(_builtin_files(), override)
+            _stores.clear()
+            _stores[key] = store
+        return _stores[key]
+
+
+def swap_builtin(tables: Mapping[str, str] | None) -> None:
+    """Replace the built-in tables by texts under base names; None brings them back."""
+    global _generation, _builtin  # noqa: PLW0603 - the process has one set of tables
+    files = None if tables is None else tuple(_text_files(tables))
+    with _lock:
+        _builtin = files
+        _generation += 1
+
+
+def _builtin_files() -> tuple[TableFile, ...]:
+    global _builtin  # noqa: PLW0603 - see swap_builtin
+    if _builtin is None:
+        _builtin = tuple(shipped_files())
+    return _builtin
+
+
+def _text_files(tables: Mapping[str, str]) -> list[TableFile]:
+    return [_builtin_file(name, text.encode) for name, text in tables.items()]
+
+
+def shipped_files() -> list[TableFile]:
+    """Return the files of the wheel, or of the checkout that this package runs from."""
+    folder = resources.files("batchlas") / "tuned"
+    if not folder.is_dir():
+        folder = Path(__file__).resolve().parents[2] / "tuned"
+    if not folder.is_dir():
+        return []
+    texts = [each for each in folder.iterdir() if each.name.endswith(".txt")]
+    texts.sort(key=lambda each: each.name)
+    return [_builtin_file(each.name, each.read_bytes) for each in texts]
+
+
+def _builtin_file(name: str, read: Callable[[], bytes]) -> TableFile:
+    named = parse_file_name(name)
+    if named is None:
+        message = f"{name}:1: a table file is called <op>.<device>.txt"
+        raise TableError(message)
+    return TableFile(name, *named, override=False, read=read)
+
+
+def override_files(folder: str) -> list[TableFile]:
+    """Return the tables of a user's folder; one warning says what was left out."""
+    if not Path(folder).is_dir():
+        warn_once(
+            ("tuned_dir", folder), f"BATCHLAS_TUNED_DIR={folder!r} is not a folder"
+        )
+        return []
+    files, strangers = [], []
+    for path in sorted(Path(folder).iterdir()):
+        named = parse_file_name(path.name) if path.is_file() else None
+        if named is None:
+            strangers.append(path.name)
+        else:
+            files.append(TableFile(str(path), *named, True, path.read_bytes))
+    if strangers:
+        warn_once(
+            ("tuned_dir", folder),
+            f"BATCHLAS_TUNED_DIR={folder!r}: not named <op>.<device>.txt and skipped: "
+            f"{', '.join(strangers)}",
+        )
+    return files
