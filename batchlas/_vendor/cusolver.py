@@ -50,8 +50,8 @@ _POTRF_BATCH = 65535
 _SYEV_BATCH = 16384
 # syevjBatched is documented for orders up to 32.
 _SYEVJ_ORDER = 32
-# Below one matrix per so many rows, one potrf per matrix fills the device better than
-# potrfBatched, which gives a matrix to few blocks.
+# potrfBatched is made for many small matrices. Up to one matrix per so many rows (two of
+# order 512, one of 256), each gets a potrf of its own.
 _ROWS_PER_MATRIX = 256
 
 _POTRF_BATCHED = {
