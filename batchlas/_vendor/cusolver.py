@@ -50,8 +50,8 @@ _POTRF_BATCH = 65535
 _SYEV_BATCH = 16384
 # syevjBatched is documented for orders up to 32.
 _SYEVJ_ORDER = 32
-# potrfBatched is made for many small matrices. Up to one matrix per so many rows (two of
-# order 512, one of 256), each gets a potrf of its own.
+# potrfBatched is made for many small matrices. Up to one matrix per so many rows (2 of
+# order 512, 1 of 256), each gets a potrf of its own.
 _ROWS_PER_MATRIX = 256
 
 _POTRF_BATCHED = {
