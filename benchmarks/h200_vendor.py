@@ -222,7 +222,7 @@ def main() -> int:
     options = parser.parse_args()
     device = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
     versions = {"cupy": cupy.__version__, "numpy": np.__version__}
-    report(device=device, **versions, syev=cusolver.syev_routine())
+    report(device=device, **versions, syev=cusolver.syev_routine(33))
     failures = run_checks()
     report(failed_checks=failures)
     probe_scales()

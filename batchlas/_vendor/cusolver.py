@@ -45,10 +45,13 @@ from batchlas.exceptions import BatchlasWarning
 __all__ = ["gesvd", "potrf", "syev", "syev_routine"]
 
 # Most matrices per call. potrfBatched puts the batch on a grid axis, which may have
-# 65,535 blocks; XsyevBatched is reported to refuse batches beyond about 32,000.
+# 65,535 blocks; XsyevBatched fails from 65,536 matrices on and takes 265 KB of scratch
+# for each 2x2; syevjBatched was seen to do 262,144.
 _POTRF_BATCH = 65535
-_SYEV_BATCH = 16384
-# syevjBatched is documented for orders up to 32.
+_XSYEV_BATCH = 16384
+_SYEVJ_BATCH = 262144
+# syevjBatched is documented for orders up to 32. XsyevBatched is not called there: the
+# eigenvectors of 17x17 matrices of rank one are not orthogonal (cuSOLVER of CUDA 13.0).
 _SYEVJ_ORDER = 32
 # potrfBatched is made for many small matrices. Up to one matrix per so many rows (2 of
 # order 512, 1 of 256), each gets a potrf of its own.
@@ -155,7 +158,8 @@ def syev(
         v = cupy.empty(a.shape, a.dtype) if vectors else None
         info = cupy.empty(a.shape[:-2], "i4")
         status = new_status(view.batch)
-        most = most_matrices(view.batch, n * n * a.itemsize, _SYEV_BATCH)
+        limit = _SYEVJ_BATCH if n <= _SYEVJ_ORDER else _XSYEV_BATCH
+        most = most_matrices(view.batch, n * n * a.itemsize, limit)
         work = cupy.empty((most, n, n), a.dtype)
         most = _shrink_to_workspace(work, vectors=vectors)
         values, flat_info = w.reshape(-1, n), info.reshape(-1)
@@ -174,26 +178,27 @@ def syev(
     return w, v, info
 
 
-def syev_routine() -> str:
-    """Return which of cuSOLVER's eigensolvers `syev` calls, for traces and reports."""
-    if xsyevbatched.why_missing():
-        return f"syevjBatched (n <= {_SYEVJ_ORDER}), else syevd per matrix"
-    return "XsyevBatched"
+def syev_routine(n: int) -> str:
+    """Return which of cuSOLVER's eigensolvers `syev` calls at order `n`."""
+    if n <= _SYEVJ_ORDER:
+        return "syevjBatched"
+    return "syevd" if xsyevbatched.why_missing() else "XsyevBatched"
 
 
 @cache
 def _warn_missing() -> None:
     """Say once why the batched eigensolver is not used."""
-    message = f"{xsyevbatched.why_missing()}; batchlas calls {syev_routine()} instead"
+    message = f"{xsyevbatched.why_missing()}; syevd is called for each matrix instead"
     warnings.warn(message, BatchlasWarning, stacklevel=2)
 
 
 def _shrink_to_workspace(work: cupy.ndarray, *, vectors: bool) -> int:
     """Return for how many of these matrices the routine's own scratch fits."""
-    most = len(work)
-    if xsyevbatched.why_missing():
+    most: int = work.shape[0]
+    n = work.shape[-1]
+    if syev_routine(n) != "XsyevBatched":
         return most
-    w = cupy.empty((most, work.shape[-1]), work.dtype.char.lower())
+    w = cupy.empty((most, n), work.dtype.char.lower())
     while most > 1:
         needed, _ = xsyevbatched.workspace_bytes(work[:most], w, vectors=vectors)
         if fits(needed):
@@ -206,13 +211,13 @@ def _solve(
     work: cupy.ndarray, w: cupy.ndarray, status: Status, *, vectors: bool
 ) -> None:
     """Enqueue the eigensolver over staged Hermitian matrices, in place."""
-    if not xsyevbatched.why_missing():
-        xsyevbatched.solve(work, w, status.codes, vectors=vectors)
-        return
-    _warn_missing()
-    if work.shape[-1] <= _SYEVJ_ORDER:
+    routine = syev_routine(work.shape[-1])
+    if routine == "syevjBatched":
         _syevj_batched(work, w, status.codes, vectors=vectors)
+    elif routine == "XsyevBatched":
+        xsyevbatched.solve(work, w, status.codes, vectors=vectors)
     else:
+        _warn_missing()
         _syevd_each(work, w, status.codes, vectors=vectors)
 
 

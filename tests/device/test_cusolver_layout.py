@@ -136,19 +136,24 @@ def test_syev(cusolver, char, uplo, layout):
         assert np.allclose(only, w, rtol=1e-4)
 
 
-@pytest.mark.parametrize("n", [3, 40])
-def test_syev_without_the_batched_routine(cusolver, monkeypatch, n):
+def test_syev_routine_by_order(cusolver):
+    assert cusolver.syev_routine(32) == "syevjBatched"
+    assert cusolver.syev_routine(33) == "XsyevBatched"
+
+
+def test_syev_without_the_batched_routine(cusolver, monkeypatch):
+    n = 40
     from batchlas._vendor import xsyevbatched
     from batchlas.exceptions import BatchlasWarning
 
     monkeypatch.setattr(xsyevbatched, "why_missing", lambda: "no such routine")
     cusolver._warn_missing.cache_clear()
     a = positive((3,), n, "D")
-    with pytest.warns(BatchlasWarning, match=r"no such routine.*syevjBatched"):
+    with pytest.warns(BatchlasWarning, match=r"no such routine.*syevd"):
         w, v, info = cusolver.syev(host_cupy.asarray(a), "L", vectors=True)
     assert not info.any()
     assert np.allclose(a @ v, v * w[..., None, :])
-    assert "syevjBatched" in cusolver.syev_routine()
+    assert cusolver.syev_routine(n) == "syevd"
 
 
 @pytest.mark.parametrize("char", DTYPES)
@@ -211,7 +216,8 @@ def test_pieces_cut_every_routine(cusolver, monkeypatch):
     from batchlas._vendor import cusolver_svd
 
     monkeypatch.setattr(cusolver, "_POTRF_BATCH", 3)
-    monkeypatch.setattr(cusolver, "_SYEV_BATCH", 3)
+    monkeypatch.setattr(cusolver, "_SYEVJ_BATCH", 3)
+        monkeypatch.setattr(cusolver, "_XSYEV_BATCH", 3)
     monkeypatch.setattr(cusolver_svd, "_JACOBI_BATCH", 3)
     monkeypatch.setattr(cusolver_svd, "_LOOP_BATCH", 3)
     a = positive((10,), 3, "D")
