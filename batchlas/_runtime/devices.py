@@ -6,6 +6,7 @@ device's tuned tables: devices that share a key share tables.
 
 from __future__ import annotations
 
+import importlib
 import platform
 from dataclasses import dataclass
 from functools import cache
@@ -67,13 +68,10 @@ def host_cpu_key() -> tuple[str, int]:
     NumPy has already asked the processor; its answer serves every platform it runs on.
     """
     try:
-        from numpy._core._multiarray_umath import (  # type: ignore[attr-defined]
-            __cpu_features__ as features,
-        )
+        umath = importlib.import_module("numpy._core._multiarray_umath")
     except ImportError:  # NumPy 1.x keeps it elsewhere
-        from numpy.core._multiarray_umath import (  # type: ignore[attr-defined,no-redef]
-            __cpu_features__ as features,
-        )
+        umath = importlib.import_module("numpy.core._multiarray_umath")
+    features = vars(umath)["__cpu_features__"]
     for feature, key, rank in _INSTRUCTION_SETS:
         if features.get(feature, False):
             return key, rank

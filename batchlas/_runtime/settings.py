@@ -245,7 +245,7 @@ def configure(**changes: object) -> None:
 
 
 def _checked_routes(routes: object) -> dict[str, str]:
-    pins = dict(routes)  # type: ignore[call-overload]
+    pins: dict[str, str] = dict(routes)  # type: ignore[call-overload]
     unknown = sorted(set(pins) - set(ROUTED_OPS))
     if unknown:
         message = f"configure(routes=) names {unknown}; ops: {list(ROUTED_OPS)}"

@@ -111,7 +111,7 @@ def nearest(table: Table, call: Call) -> TableRow:
     return min(tied, key=lambda row: row.log)
 
 
-def _value(table: Table, values: Mapping[str, Any], key: TableKey) -> Any:  # noqa: ANN401 - text or size
+def _value(table: Table, values: Mapping[str, Any], key: TableKey) -> Any:
     if key.name not in values:
         message = f"{table.file}:{table.keys_line}: the call has no key {key.name!r}"
         raise TableError(message)

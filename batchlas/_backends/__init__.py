@@ -1,0 +1,44 @@
+"""One module per kind of array: what the rest needs to know about where it lives.
+
+A backend is a module that satisfies `Backend`. It imports its array library at the top,
+so it must itself be imported only when an array of that library has arrived
+(`batchlas._dispatch` does that).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from batchlas._runtime.devices import Device
+
+
+class Backend(Protocol):
+    """What an array library's module must offer."""
+
+    kind: str
+    """Short name, also the value of the key ``array`` in tuned tables."""
+    xp: Any
+    """The library's own namespace, with NumPy's names."""
+
+    def lift(self, a: Any) -> tuple[Any, Callable[[Any], Any] | None]:
+        """Return `a` as a plain array and how to wrap results (None: as they are)."""
+
+    def device(self, a: Any) -> Device:
+        """Describe the device that holds `a`."""
+
+    def default_float(self, a: Any) -> Any:
+        """Return the dtype in which integers and booleans are computed."""
+
+    def to_host(self, a: Any) -> NDArray[Any]:
+        """Copy an array to the host, waiting for it."""
+
+    def zeros_info(self, a: Any) -> Any:
+        """Return an int32 status array of `a`'s batch shape, all 0, beside `a`."""
+
+    def fill_nan(self, output: Any, info: Any) -> None:
+        """Set ``output[i]`` to NaN wherever ``info[i]`` is positive, in place."""

@@ -1,0 +1,107 @@
+"""dpnp arrays and the usm_ndarray under them, on the SYCL device of their own queue."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import dpnp
+import numpy as np
+
+from batchlas._runtime.devices import Device, host_cpu_key
+from batchlas._runtime.settings import settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+kind = "dpnp"
+xp = dpnp
+
+# A SYCL runtime that drives CUDA or HIP devices names them by their architecture.
+_FAMILIES = {"cuda": "sm", "hip": "gfx"}
+
+
+def lift(a: Any) -> tuple[Any, Callable[[Any], Any] | None]:
+    """Return `a` as a dpnp array; a usm_ndarray's results become usm_ndarrays."""
+    if isinstance(a, dpnp.ndarray):
+        return a, None
+    return dpnp.asarray(a), _to_usm
+
+
+def _to_usm(result: Any) -> Any:
+    return result.get_array()
+
+
+def device(a: Any) -> Device:
+    """Describe the device of the array's queue."""
+    return _describe(a.sycl_device, settings().no_vendor)
+
+
+@lru_cache(maxsize=64)
+def _describe(sycl: Any, no_vendor: bool) -> Device:
+    key, family, arch = _key_of(sycl)
+    return Device(
+        key=key,
+        family=family,
+        arch=arch,
+        kind=kind,
+        is_gpu=sycl.is_gpu,
+        local_mem_bytes=sycl.local_mem_size,
+        max_work_group=sycl.max_work_group_size,
+        has_fp64=sycl.has_aspect_fp64,
+        has_vendor=not no_vendor,
+        name=sycl.name.strip(),
+    )
+
+
+def _key_of(sycl: Any) -> tuple[str, str, int]:
+    """Return key, family and architecture rank of a SYCL device."""
+    if sycl.is_cpu:
+        key, rank = host_cpu_key()
+        return key, "cpu", rank
+    family = _FAMILIES.get(sycl.backend.name)
+    if family is None:
+        family = "intel" if "intel" in sycl.vendor.lower() else "other"
+    slug = re.sub(r"[^a-z0-9]+", "_", sycl.name.lower()).strip("_")
+    return f"{family}_{slug}", family, 0
+
+
+def default_float(a: Any) -> Any:
+    """Return the dtype of integers' results: float64 where the device has it."""
+    return dpnp.float64 if a.sycl_device.has_aspect_fp64 else dpnp.float32
+
+
+def to_host(a: Any) -> NDArray[Any]:
+    """Copy an array to the host, waiting for it."""
+    return dpnp.asnumpy(a)  # type: ignore[no-any-return]
+
+
+def host_view(a: Any) -> NDArray[Any] | None:
+    """Return the values of a C-contiguous array on a CPU device without copying.
+
+    A CPU device's USM allocations are ordinary memory of this process. None for other
+    devices and layouts. The view must not outlive `a`.
+    """
+    if not (a.sycl_device.is_cpu and a.flags.c_contiguous):
+        return None
+    a.sycl_queue.wait()
+    memory = a.__sycl_usm_array_interface__
+    address = memory["data"][0] + memory["offset"] * a.itemsize
+    buffer = (ctypes.c_char * a.nbytes).from_address(address)
+    view: NDArray[Any] = np.frombuffer(buffer, a.dtype).reshape(a.shape)
+    return view
+
+
+def zeros_info(a: Any) -> Any:
+    """Return the status of an all-good stack, on its queue."""
+    return dpnp.zeros(a.shape[:-2], dtype=dpnp.int32, sycl_queue=a.sycl_queue)
+
+
+def fill_nan(output: Any, info: Any) -> None:
+    """Set ``output[i]`` to NaN wherever ``info[i]`` is positive, in place."""
+    failed = (info > 0).reshape(info.shape + (1,) * (output.ndim - info.ndim))
+    output[...] = dpnp.where(failed, dpnp.nan, output)

@@ -1,0 +1,70 @@
+"""NumPy arrays, on the host's processor."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from batchlas._runtime.devices import Device, host_cpu_key, host_cpu_name
+from batchlas._runtime.settings import settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+kind = "numpy"
+xp = np
+
+
+def lift(a: Any) -> tuple[NDArray[Any], Callable[[Any], Any] | None]:
+    """Return `a` as an ndarray; results are wrapped as numpy.linalg wraps them."""
+    if type(a) is np.ndarray:
+        return a, None
+    stack = np.asarray(a)
+    wrap = a.__array_wrap__ if isinstance(a, np.ndarray) else None
+    return stack, wrap
+
+
+def device(_a: Any) -> Device:
+    """Describe the host's processor; native kernels need a SYCL runtime beside it."""
+    return _host(settings().no_vendor)
+
+
+@lru_cache(maxsize=2)
+def _host(no_vendor: bool) -> Device:
+    key, rank = host_cpu_key()
+    return Device(
+        key=key,
+        family="cpu",
+        arch=rank,
+        kind=kind,
+        is_gpu=False,
+        local_mem_bytes=0,
+        max_work_group=0,
+        has_fp64=True,
+        has_vendor=not no_vendor,
+        name=host_cpu_name(),
+    )
+
+
+def default_float(_a: NDArray[Any]) -> type[np.float64]:
+    """Return the dtype of integers' results."""
+    return np.float64
+
+
+def to_host(a: NDArray[Any]) -> NDArray[Any]:
+    """Return the array itself: it is on the host."""
+    return a
+
+
+def zeros_info(a: NDArray[Any]) -> NDArray[np.int32]:
+    """Return the status of an all-good stack."""
+    return np.zeros(a.shape[:-2], np.int32)
+
+
+def fill_nan(output: NDArray[Any], info: NDArray[np.int32]) -> None:
+    """Set ``output[i]`` to NaN wherever ``info[i]`` is positive, in place."""
+    output[info > 0] = np.nan

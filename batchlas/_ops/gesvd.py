@@ -1,0 +1,91 @@
+"""gesvd, the singular value decomposition: the decision what runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from batchlas import _select as select
+from batchlas._ops.families import Threads, Vendor, can_run, library_families
+from batchlas._ops.syev import syev
+from batchlas._runtime.dtypes import NAME_OF
+from batchlas._vendor import adapter_of
+
+if TYPE_CHECKING:
+    from batchlas._backends import Backend
+
+
+class GesvdCall(NamedTuple):
+    """What a choice may depend on; ``vec`` is none, thin or all."""
+
+    dtype: str
+    array: str
+    vec: str
+    m: int
+    n: int
+    batch: int
+
+
+SPEC = select.OpSpec(
+    op="gesvd",
+    library="lapack",
+    keys=GesvdCall._fields,
+    candidates=library_families,
+    can_run=can_run,
+    last_resort=(Vendor.name, Threads.name),
+)
+
+
+def key_of(backend: Backend, a: Any, job: str) -> GesvdCall:
+    """Return the table key; thin and all are one thing where the shapes coincide."""
+    m, n = a.shape[-2:]
+    vec = "all" if job == "thin" and m == n else job
+    return GesvdCall(NAME_OF[a.dtype.char], backend.kind, vec, m, n, a.size // (m * n))
+
+
+def gesvd(backend: Backend, a: Any, job: str) -> tuple[Any, Any, Any, Any]:
+    """Decompose a checked stack.
+
+    Parameters
+    ----------
+    backend : Backend
+        The backend of `a`.
+    a : array, shape (..., m, n)
+        Not empty, of one of the four LAPACK dtypes.
+    job : {"none", "thin", "all"}
+        Which vectors to return.
+
+    Returns
+    -------
+    u : array, shape (..., m, k or m), or None
+    s : real array, shape (..., k) with k = min(m, n)
+        Descending singular values.
+    vh : array, shape (..., k or n, n), or None
+    info : int32 array of the batch's shape, or None if no matrix failed
+    """
+
+    def launch(choice: select.Family) -> tuple[Any, Any, Any, Any]:
+        return adapter_of(backend.kind, choice.name).gesvd(a, call.vec)
+
+    call = key_of(backend, a, job)
+    return select.run(SPEC, call, backend.device(a), launch)
+
+
+def gesvd_hermitian(backend: Backend, a: Any, job: str) -> tuple[Any, Any, Any, Any]:
+    """Decompose a checked Hermitian stack through its eigenproblem.
+
+    Singular values are the eigenvalues' sizes, and their signs move into ``vh``. The
+    lower triangle is read. Same results as `gesvd`; the choice is syev's.
+    """
+    xp = backend.xp
+    w, v, info = syev(backend, a, "L", vectors=job != "none")
+    s = xp.abs(w)
+    order = xp.argsort(s, axis=-1)[..., ::-1]
+    s = xp.take_along_axis(s, order, axis=-1)
+    if v is None:
+        return None, s, None, info
+    # Not sign(w): an eigenvalue of zero would wipe out its row of vh.
+    sign = xp.copysign(xp.ones_like(w), w)
+    sign = xp.take_along_axis(sign, order, axis=-1)
+    u = xp.take_along_axis(v, order[..., None, :], axis=-1)
+    vh = xp.conj(xp.swapaxes(u * sign[..., None, :], -1, -2))
+    return u, s, vh, info

@@ -1,0 +1,68 @@
+"""syev, the symmetric or Hermitian eigenproblem: the decision what runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from batchlas import _select as select
+from batchlas._ops.families import Threads, Vendor, can_run, library_families
+from batchlas._runtime.dtypes import NAME_OF
+from batchlas._vendor import adapter_of
+
+if TYPE_CHECKING:
+    from batchlas._backends import Backend
+
+
+class SyevCall(NamedTuple):
+    """What a choice may depend on; uplo never changes a ranking."""
+
+    dtype: str
+    array: str
+    jobz: str
+    n: int
+    batch: int
+
+
+SPEC = select.OpSpec(
+    op="syev",
+    library="lapack",
+    keys=SyevCall._fields,
+    candidates=library_families,
+    can_run=can_run,
+    last_resort=(Vendor.name, Threads.name),
+)
+
+
+def key_of(backend: Backend, a: Any, *, vectors: bool) -> SyevCall:
+    """Return the table key of a call on ``a``, of shape ``(..., n, n)``."""
+    n = a.shape[-1]
+    jobz = "V" if vectors else "N"
+    return SyevCall(NAME_OF[a.dtype.char], backend.kind, jobz, n, a.size // (n * n))
+
+
+def syev(backend: Backend, a: Any, uplo: str, *, vectors: bool) -> tuple[Any, Any, Any]:
+    """Solve the eigenproblem of a checked stack.
+
+    Parameters
+    ----------
+    backend : Backend
+        The backend of `a`.
+    a : array, shape (..., n, n)
+        Not empty, of one of the four LAPACK dtypes; only triangle `uplo` is read.
+    uplo : {"L", "U"}
+    vectors : bool
+
+    Returns
+    -------
+    w : real array, shape (..., n)
+        Ascending eigenvalues.
+    v : array, shape (..., n, n), or None
+        Orthonormal eigenvectors in columns.
+    info : int32 array of the batch's shape, or None if no matrix failed
+    """
+
+    def launch(choice: select.Family) -> tuple[Any, Any, Any]:
+        return adapter_of(backend.kind, choice.name).syev(a, uplo, vectors=vectors)
+
+    call = key_of(backend, a, vectors=vectors)
+    return select.run(SPEC, call, backend.device(a), launch)

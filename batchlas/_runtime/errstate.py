@@ -1,0 +1,136 @@
+"""What happens when some matrices of a stack fail: raise, NaN, or nothing.
+
+Decided here: the policy in force (a context variable, so that threads and tasks do not
+see each other's) and how a status array becomes a LinAlgError or NaN.
+"""
+
+from __future__ import annotations
+
+from contextlib import ContextDecorator
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from batchlas.exceptions import LinAlgError
+
+if TYPE_CHECKING:
+    from batchlas._backends import Backend
+
+POLICIES = ("raise", "nan", "ignore")
+# A message lists this many matrices; `.indices` always has them all.
+_LISTED = 8
+
+# The policies of the open blocks, innermost last.
+_policies: ContextVar[tuple[str, ...]] = ContextVar("policies", default=("raise",))
+
+
+class errstate(ContextDecorator):  # noqa: N801 - named like numpy.errstate
+    """Choose what a failed factorisation does, for a ``with`` block or a function.
+
+    Parameters
+    ----------
+    linalg : {"raise", "nan", "ignore"}
+        "raise" raises `LinAlgError` naming the matrices that failed. "nan" fills the
+        results of those matrices with NaN. "ignore" leaves in them whatever the
+        algorithm left (NaN or a partial result) and never waits for a device.
+
+    Raises
+    ------
+    ValueError
+        For any other word.
+
+    Notes
+    -----
+    Blocks nest, and each thread and each asyncio task has its own state. One object
+    may be entered several times. The results of matrices that did not fail are the
+    same under all three.
+
+    Examples
+    --------
+    >>> import numpy as np, batchlas
+    >>> stack = np.stack([np.eye(2), -np.eye(2)])
+    >>> with batchlas.errstate(linalg="nan"):
+    ...     batchlas.linalg.cholesky(stack)[1, 0, 0]
+    np.float64(nan)
+    """
+
+    def __init__(self, *, linalg: str) -> None:
+        if linalg not in POLICIES:
+            message = f"errstate(linalg={linalg!r}); allowed: {', '.join(POLICIES)}"
+            raise ValueError(message)
+        self._linalg = linalg
+
+    def __enter__(self) -> errstate:
+        _policies.set((*_policies.get(), self._linalg))
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        _policies.set(_policies.get()[:-1])
+
+
+class Failure(NamedTuple):
+    """How an op's failure is told: NumPy's text, and what one status means."""
+
+    text: str
+    status: str
+
+
+def settle(
+    backend: Backend, a: Any, outputs: tuple[Any, ...], info: Any, failure: Failure
+) -> None:
+    """Apply the policy in force to one call's results, in place.
+
+    Parameters
+    ----------
+    backend : Backend
+        Where the arrays live.
+    a : array
+        The input stack, read only to say which failed matrices are not finite.
+    outputs : tuple of array or None
+        The results, batch axes first.
+    info : array of int32 or None
+        Status per matrix; None when every matrix is known to have succeeded.
+    failure : Failure
+        What to say; ``{info}`` in its status stands for a matrix's info.
+    """
+    if info is None:
+        return
+    policy = _policies.get()[-1]
+    if policy == "nan":
+        fill_failed(backend, outputs, info)
+    elif policy == "raise":
+        status = backend.to_host(info)
+        if status.any():
+            raise _failure(backend, a, status, failure)
+
+
+def fill_failed(backend: Backend, outputs: tuple[Any, ...], info: Any) -> None:
+    """Overwrite the results of failed matrices with NaN, in place, without waiting."""
+    for output in outputs:
+        if output is not None:
+            backend.fill_nan(output, info)
+
+
+def _failure(backend: Backend, a: Any, info: Any, failure: Failure) -> LinAlgError:
+    """Build the error: NumPy's text, then which matrices failed and why."""
+    indices = [tuple(int(i) for i in index) for index in np.argwhere(info)]
+    causes = [_cause(backend, a, info, failure, index) for index in indices[:_LISTED]]
+    if info.ndim == 0:
+        return LinAlgError(f"{failure.text}: {causes[0]}", indices, info)
+    listed = [f"[{', '.join(map(str, i))}] {c}" for i, c in zip(indices, causes)]  # noqa: B905 - causes are the first few
+    more = ["..."] if len(indices) > _LISTED else []
+    message = (
+        f"{failure.text}: {len(indices)} of {info.size} matrices failed: "
+        f"{'; '.join(listed + more)}"
+    )
+    return LinAlgError(message, indices, info)
+
+
+def _cause(
+    backend: Backend, a: Any, info: Any, failure: Failure, index: tuple[int, ...]
+) -> str:
+    """Say why one matrix failed; only failed matrices are copied to the host."""
+    if not np.isfinite(backend.to_host(a[index])).all():
+        return "contains NaN or infinity"
+    return failure.status.format(info=info[index])

@@ -1,0 +1,159 @@
+"""oneMKL through dpnp.linalg, for dpnp arrays: the family ``vendor``.
+
+dpnp raises for the whole stack when one matrix fails and returns nothing. A stack that
+failed is therefore run again with the identity in place of the matrices that Cholesky
+shows to be bad, and, should it fail still, by halves until each bad matrix is alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import dpnp
+import numpy as np
+
+# Taken by name: batchlas.install() may replace them in dpnp.linalg later.
+from dpnp.linalg import LinAlgError, cholesky, eigh, eigvalsh, svd
+
+from batchlas._backends.dpnp import host_view, to_host
+from batchlas._runtime.settings import settings
+from batchlas._vendor.screen import first_bad_minor, non_finite, with_identity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+_Outputs = tuple[Any, ...]
+
+
+def potrf(a: Any, uplo: str) -> tuple[Any, Any]:
+    """Cholesky factors; see `batchlas._vendor`."""
+
+    def factor(stack: Any) -> _Outputs:
+        return (cholesky(stack, upper=uplo == "U"),)
+
+    failed = _non_finite(a, uplo)
+    try:
+        (result,) = factor(_cleaned(a, failed))
+    except (LinAlgError, RuntimeError) as error:
+        _reraise_unless_numeric(error)
+        failed = _not_positive_definite(a, uplo)
+        (result,), failed = _isolate(factor, a, failed)
+    if failed is None:
+        return result, None
+    info = np.zeros(a.shape[:-2], np.int32)
+    info[failed] = first_bad_minor(to_host(a)[failed], uplo)
+    return _with_status(a, (result,), info)
+
+
+def syev(a: Any, uplo: str, *, vectors: bool) -> tuple[Any, Any, Any]:
+    """Eigenvalues and eigenvectors; see `batchlas._vendor`."""
+
+    def solve(stack: Any) -> _Outputs:
+        if vectors:
+            return tuple(eigh(stack, UPLO=uplo))
+        return (eigvalsh(stack, UPLO=uplo),)
+
+    outputs, info = _run(solve, a, _non_finite(a, uplo))
+    return outputs[0], outputs[1] if vectors else None, info
+
+
+def gesvd(a: Any, job: str) -> tuple[Any, Any, Any, Any]:
+    """Singular values and vectors; see `batchlas._vendor`."""
+
+    def decompose(stack: Any) -> _Outputs:
+        if job == "none":
+            return (svd(stack, compute_uv=False),)
+        return tuple(svd(stack, full_matrices=job == "all"))
+
+    outputs, info = _run(decompose, a, _non_finite(a, "A"))
+    if job == "none":
+        return None, outputs[0], None, info
+    u, s, vh = outputs
+    return u, s, vh, info
+
+
+def _run(
+    routine: Callable[[Any], _Outputs], a: Any, failed: NDArray[np.bool_] | None
+) -> tuple[_Outputs, Any]:
+    """Run a routine whose failures have no count; info is 0 or 1."""
+    try:
+        outputs = routine(_cleaned(a, failed))
+    except (LinAlgError, RuntimeError) as error:
+        _reraise_unless_numeric(error)
+        outputs, failed = _isolate(routine, a, failed)
+    if failed is None:
+        return outputs, None
+    *filled, info = _with_status(a, outputs, failed.astype(np.int32))
+    return tuple(filled), info
+
+
+def _reraise_unless_numeric(error: Exception) -> None:
+    """Let errors of the device or of memory pass: they say nothing of a matrix."""
+    numeric = isinstance(error, LinAlgError)
+    if not numeric and "computation error" not in str(error):
+        raise error
+
+
+def _non_finite(a: Any, part: str) -> NDArray[np.bool_] | None:
+    """Return which matrices are not finite where they are read, or None.
+
+    On a CPU device the values are looked at in place; elsewhere the device says first
+    whether there is anything to look for.
+    """
+    view = host_view(a)
+    if view is None:
+        if settings().skip_finite_check or bool(dpnp.all(dpnp.isfinite(a))):
+            return None
+        view = to_host(a)
+    return non_finite(view, part)
+
+
+def _not_positive_definite(a: Any, uplo: str) -> NDArray[np.bool_]:
+    """Return which matrices NumPy's Cholesky cannot factor."""
+    from batchlas._vendor import lapack
+
+    _, info = lapack.potrf(to_host(a), uplo)
+    return np.zeros(a.shape[:-2], bool) if info is None else info > 0
+
+
+def _cleaned(a: Any, failed: NDArray[np.bool_] | None) -> Any:
+    """Return `a` itself, or a copy with the identity for failed matrices."""
+    if failed is None:
+        return a
+    clean = with_identity(to_host(a), failed)
+    return dpnp.asarray(clean, sycl_queue=a.sycl_queue, usm_type=a.usm_type)
+
+
+def _isolate(
+    routine: Callable[[Any], _Outputs], a: Any, failed: NDArray[np.bool_] | None
+) -> tuple[_Outputs, NDArray[np.bool_]]:
+    """Find by halving which matrices a routine fails on; return results and marks."""
+    bad = np.zeros(a.shape[:-2], bool) if failed is None else failed.copy()
+    flags = bad.reshape(-1)
+    stack = _cleaned(a, bad).reshape(-1, *a.shape[-2:])
+    pending = [(0, len(flags))]
+    while pending:
+        start, stop = pending.pop()
+        try:
+            routine(stack[start:stop])
+        except (LinAlgError, RuntimeError) as error:
+            _reraise_unless_numeric(error)
+            if stop - start == 1:
+                flags[start] = True
+            else:
+                middle = (start + stop) // 2
+                pending += [(start, middle), (middle, stop)]
+    return routine(_cleaned(a, bad)), bad
+
+
+def _with_status(a: Any, outputs: _Outputs, info: NDArray[np.int32]) -> _Outputs:
+    """Return outputs with NaN for failed matrices, then info beside the data."""
+    status = dpnp.asarray(info, sycl_queue=a.sycl_queue)
+    failed = status > 0
+    filled = []
+    for output in outputs:
+        shape = failed.shape + (1,) * (output.ndim - failed.ndim)
+        filled.append(dpnp.where(failed.reshape(shape), dpnp.nan, output))
+    return (*(f.astype(o.dtype) for f, o in zip(filled, outputs, strict=True)), status)

@@ -1,0 +1,85 @@
+"""Checks that every public function makes before an op sees its arguments.
+
+Errors and their texts are NumPy's. Decided here: which dtypes are computed, and in
+which type the others are (integers and booleans in float64, as in NumPy).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from batchlas._runtime.dtypes import NAME_OF
+from batchlas._runtime.settings import mark_used
+from batchlas.exceptions import LinAlgError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from batchlas._backends import Backend
+
+_TO_FLOAT64 = frozenset("biu")
+
+
+class Stack(NamedTuple):
+    """A checked argument: the plain array and how its results are wrapped."""
+
+    array: Any
+    wrap: Callable[[Any], Any] | None
+
+    def wrapped(self, result: Any) -> Any:
+        """Return a result as numpy.linalg would for the caller's type."""
+        return result if self.wrap is None else self.wrap(result)
+
+
+def stack_of(backend: Backend, a: Any, *, square: bool = True) -> Stack:
+    """Return `a` as a stack in a native dtype that LAPACK computes in.
+
+    Raises
+    ------
+    LinAlgError
+        For fewer than two dimensions, or where `square` for unequal last two.
+    TypeError
+        For a dtype that no routine computes.
+    """
+    mark_used()
+    array, wrap = backend.lift(a)
+    shape = array.shape
+    if len(shape) < 2:
+        message = (
+            f"{len(shape)}-dimensional array given. Array must be at least "
+            "two-dimensional"
+        )
+        raise LinAlgError(message)
+    if square and shape[-1] != shape[-2]:
+        message = "Last 2 dimensions of the array must be square"
+        raise LinAlgError(message)
+    dtype = array.dtype
+    if dtype.char not in NAME_OF or not dtype.isnative:
+        array = _converted(backend, array)
+    return Stack(array, wrap)
+
+
+def _converted(backend: Backend, array: Any) -> Any:
+    """Return the array in the native dtype that it is computed in."""
+    dtype = array.dtype
+    if dtype.char in NAME_OF:
+        return array.astype(dtype.newbyteorder("="))
+    if dtype.kind in _TO_FLOAT64:
+        return array.astype(backend.default_float(array))
+    message = f"array type {dtype.name} is unsupported in linalg"
+    raise TypeError(message)
+
+
+def checked_uplo(uplo: str) -> str:
+    """Return "L" or "U".
+
+    Raises
+    ------
+    ValueError
+        For anything else, with NumPy's text.
+    """
+    upper = uplo.upper()
+    if upper not in ("L", "U"):
+        message = "UPLO argument must be 'L' or 'U'"
+        raise ValueError(message)
+    return upper

@@ -1,0 +1,130 @@
+"""cholesky and cholesky_ex."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from batchlas._dispatch import backend_of, give_way
+from batchlas._ops.potrf import potrf
+from batchlas._runtime.errstate import Failure, fill_failed, settle
+from batchlas.linalg._arguments import stack_of
+from batchlas.linalg._results import CholeskyExResult
+
+_FAILURE = Failure(
+    "Matrix is not positive definite",
+    "leading minor of order {info} is not positive definite",
+)
+
+
+def cholesky(a: Any, /, *, upper: bool = False) -> Any:
+    r"""Cholesky factor of every matrix of a stack.
+
+    Parameters
+    ----------
+    a : (..., N, N) array_like
+        Hermitian (symmetric where real) positive definite matrices. Only the lower
+        triangle is read, or the upper one with `upper`. float32, float64, complex64
+        and complex128 are computed in their own type; integers and booleans in
+        float64. The array is never written to.
+    upper : bool, optional
+        Return the upper factor U with ``a = U.conj().T @ U`` instead of the lower
+        factor L with ``a = L @ L.conj().T``.
+
+    Returns
+    -------
+    (..., N, N) array
+        The factors, C-contiguous, of the kind and on the device of `a`; the other
+        triangle is zero. Subclasses of ndarray are kept as numpy.linalg keeps them.
+
+    Raises
+    ------
+    LinAlgError
+        If a matrix is not positive definite or its read triangle holds NaN or
+        infinity, and ``errstate`` says "raise"; ``.indices`` and ``.info`` tell which.
+        Also for arrays that are not stacks of square matrices.
+    TypeError
+        For a dtype or an array type that is not computed.
+
+    See Also
+    --------
+    cholesky_ex : returns the status of each matrix and never raises for it.
+
+    Notes
+    -----
+    The factor of each matrix satisfies ``|a - L L^H| <= c n eps |a|`` with a small c.
+    The cost is n^3 / 3 operations per matrix. ``info`` is the order of the first
+    leading minor that is not positive definite. An empty stack gives an empty result.
+
+    References
+    ----------
+    LAPACK's potrf. N. J. Higham, Accuracy and Stability of Numerical Algorithms,
+    2nd ed., SIAM, 2002, chapter 10.
+
+    Examples
+    --------
+    >>> import numpy as np, batchlas
+    >>> stack = np.array([[[4.0, 2.0], [2.0, 5.0]], [[9.0, 3.0], [3.0, 2.0]]])
+    >>> batchlas.linalg.cholesky(stack)
+    array([[[2., 0.],
+            [1., 2.]],
+    <BLANKLINE>
+           [[3., 0.],
+            [1., 1.]]])
+    """
+    backend = backend_of(a)
+    if backend is None:
+        return give_way("cholesky", a, upper=upper)
+    stack = stack_of(backend, a)
+    array = stack.array
+    if array.size == 0:
+        return stack.wrapped(backend.xp.empty_like(array, order="C"))
+    factor, info = potrf(backend, array, "U" if upper else "L")
+    settle(backend, array, (factor,), info, _FAILURE)
+    return stack.wrapped(factor)
+
+
+def cholesky_ex(a: Any, /, *, upper: bool = False) -> CholeskyExResult:
+    """Cholesky factor and status of every matrix of a stack, without raising.
+
+    Parameters
+    ----------
+    a : (..., N, N) array_like
+        As in `cholesky`.
+    upper : bool, optional
+        As in `cholesky`.
+
+    Returns
+    -------
+    CholeskyExResult
+        ``factor``, (..., N, N), NaN where the matrix failed; and ``info``, (...) of
+        int32 on the same device: 0, or the order of the first leading minor that is
+        not positive definite or not finite. On a GPU nothing is waited for.
+
+    Raises
+    ------
+    LinAlgError
+        For arrays that are not stacks of square matrices; never for their values.
+    TypeError
+        For a dtype or an array type that is not computed.
+
+    Examples
+    --------
+    >>> import numpy as np, batchlas
+    >>> stack = np.stack([np.eye(2), np.diag([1.0, -1.0])])
+    >>> batchlas.linalg.cholesky_ex(stack).info
+    array([0, 2], dtype=int32)
+    """
+    backend = backend_of(a)
+    if backend is None:
+        return give_way("cholesky_ex", a, upper=upper)  # type: ignore[no-any-return]
+    stack = stack_of(backend, a)
+    array = stack.array
+    if array.size == 0:
+        factor = backend.xp.empty_like(array, order="C")
+        return CholeskyExResult(stack.wrapped(factor), backend.zeros_info(array))
+    factor, info = potrf(backend, array, "U" if upper else "L")
+    if info is None:
+        info = backend.zeros_info(array)
+    else:
+        fill_failed(backend, (factor,), info)
+    return CholeskyExResult(stack.wrapped(factor), info)
