@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 kind = "dpnp"
 xp = dpnp
 
-# A SYCL runtime that drives CUDA or HIP devices names them by their architecture.
-_FAMILIES = {"cuda": "sm", "hip": "gfx"}
-
 
 def lift(a: Any) -> tuple[Any, Callable[[Any], Any] | None]:
     """Return `a` as a dpnp array; a usm_ndarray's results become usm_ndarrays."""
@@ -63,11 +60,10 @@ def _key_of(sycl: Any) -> tuple[str, str, int]:
     if sycl.is_cpu:
         key, rank = host_cpu_key()
         return key, "cpu", rank
-    family = _FAMILIES.get(sycl.backend.name)
-    if family is None:
-        family = "intel" if "intel" in sycl.vendor.lower() else "other"
+    family = "intel" if "intel" in sycl.vendor.lower() else "other"
     slug = re.sub(r"[^a-z0-9]+", "_", sycl.name.lower()).strip("_")
-    return f"{family}_{slug}", family, 0
+    digits = re.search(r"[0-9]+", slug)
+    return f"{family}_{slug}", family, int(digits[0]) if digits else 0
 
 
 def default_float(a: Any) -> Any:

@@ -53,7 +53,7 @@ class Device:
 
 
 # Instruction sets by rank: the name that NumPy's own dispatch uses, our key, our rank.
-_INSTRUCTION_SETS = (
+INSTRUCTION_SETS = (
     ("AVX512_SKX", "cpu_avx512", 30),
     ("AVX2", "cpu_avx2", 20),
     ("SSE2", "cpu_sse2", 10),
@@ -72,7 +72,7 @@ def host_cpu_key() -> tuple[str, int]:
     except ImportError:  # NumPy 1.x keeps it elsewhere
         umath = importlib.import_module("numpy.core._multiarray_umath")
     features = vars(umath)["__cpu_features__"]
-    for feature, key, rank in _INSTRUCTION_SETS:
+    for feature, key, rank in INSTRUCTION_SETS:
         if features.get(feature, False):
             return key, rank
     return "cpu_generic", 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from batchlas._runtime.devices import _INSTRUCTION_SETS
+from batchlas._runtime.devices import INSTRUCTION_SETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # Who lends first to a device that has no relative: the list's own order.
 _FAMILIES = ("sm", "gfx", "intel", "other", "cpu")
-_CPU_RANK = {key: rank for _, key, rank in _INSTRUCTION_SETS}
+_CPU_RANK = {key: rank for _, key, rank in INSTRUCTION_SETS}
 _KEY = re.compile(r"(?:(sm|intel|cpu)_|(gfx))(.*)")
 
 

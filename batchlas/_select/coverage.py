@@ -133,7 +133,7 @@ def record_miss(spec: OpSpec, call: Call, device: Device) -> None:
 
 
 def shape_class(call: Call) -> str:
-    """Return the keys that have no column, sizes rounded up to powers of two."""
+    """Return the keys that have no column, and all sizes as the next power of two."""
     values = call._asdict().items()
     own = {"dtype", *VARIANTS}
     return " ".join(f"{name}={_rounded(v)}" for name, v in values if name not in own)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import pkgutil
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from batchlas._select.store import shipped_files, spelled_choices
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from types import ModuleType
 
     from batchlas._select.spec import OpSpec
     from batchlas._select.store import TableFile
@@ -99,6 +101,14 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str
         yield f"| {' | '.join(row)} |"
 
 
+def _ops_by_hand(ops: ModuleType) -> list[str]:
+    """Return the ops without a spec: modules that define a function of their name."""
+    chosen = {spec.op for spec in ops.SPECS}
+    names = [module.name for module in pkgutil.iter_modules(ops.__path__)]
+    others = [name for name in names if name not in chosen]
+    return [n for n in others if n in vars(import_module(f"{ops.__name__}.{n}"))]
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the page, or with ``--check`` tell whether it is up to date."""
     import batchlas._ops as ops  # the one look upwards: this command lists them all
@@ -106,10 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog=COMMAND, description=main.__doc__)
     parser.add_argument("--check", action="store_true", help="compare, write nothing")
     check = parser.parse_args(arguments).check
-    chosen = {spec.op for spec in ops.SPECS}
-    names = [module.name for module in pkgutil.iter_modules(ops.__path__)]
-    by_hand = [n for n in names if n not in chosen and not n.startswith("_")]
-    page = render(ops.SPECS, shipped_files(), by_hand)
+    page = render(ops.SPECS, shipped_files(), _ops_by_hand(ops))
     if not check:
         PAGE.write_text(page, encoding="utf-8")
     elif not PAGE.is_file() or PAGE.read_text(encoding="utf-8") != page:

@@ -217,7 +217,7 @@ def test_pieces_cut_every_routine(cusolver, monkeypatch):
 
     monkeypatch.setattr(cusolver, "_POTRF_BATCH", 3)
     monkeypatch.setattr(cusolver, "_SYEVJ_BATCH", 3)
-        monkeypatch.setattr(cusolver, "_XSYEV_BATCH", 3)
+    monkeypatch.setattr(cusolver, "_XSYEV_BATCH", 3)
     monkeypatch.setattr(cusolver_svd, "_JACOBI_BATCH", 3)
     monkeypatch.setattr(cusolver_svd, "_LOOP_BATCH", 3)
     a = positive((10,), 3, "D")

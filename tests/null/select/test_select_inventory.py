@@ -87,18 +87,22 @@ def test_a_table_that_no_op_understands_is_an_error():
 
 @pytest.fixture
 def page(tmp_path, monkeypatch):
-    """Return the path of the page, with a stand-in for the package of ops."""
+    """Yield the path of the page, with a stand-in for the package of ops."""
     ops = types.ModuleType("batchlas._ops")
     ops.SPECS = (INV,)
     ops.__path__ = [str(tmp_path / "ops")]
     (tmp_path / "ops").mkdir()
-    for name in ("inv", "norm", "_shared"):
-        (tmp_path / "ops" / f"{name}.py").write_text("")
+    texts = {"inv": "", "norm": "def norm(a): ...", "families": "def shared(): ..."}
+    for name, text in texts.items():
+        (tmp_path / "ops" / f"{name}.py").write_text(text)
+        monkeypatch.delitem(sys.modules, f"batchlas._ops.{name}", raising=False)
     monkeypatch.setitem(sys.modules, "batchlas._ops", ops)
     monkeypatch.setattr(inventory, "shipped_files", lambda: files(TABLES))
     monkeypatch.setattr(inventory, "PAGE", tmp_path / "page.md")
     monkeypatch.setattr(sys.modules["batchlas"], "_ops", ops, raising=False)
-    return tmp_path / "page.md"
+    yield tmp_path / "page.md"
+    for name in texts:
+        sys.modules.pop(f"batchlas._ops.{name}", None)
 
 
 def test_the_command_writes_and_then_finds_it_fresh(page, capsys):

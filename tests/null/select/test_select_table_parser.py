@@ -161,6 +161,7 @@ FILE_ERRORS = [
     ("# op=potrf kernels=123", 1, "header field kernels='123' is malformed"),
     ("# op=potrf batchlas=HEAD", 1, "header field batchlas='HEAD' is malformed"),
     ("# op=potrf source=transcribed:xyz", 1, "header field source="),
+    (f"{HEADER}\n# page\x0cbreak\u2028here\nrubbish", 3, "row before the keys"),
     ("# op=", 1, "header field op='' is malformed"),
 ]
 
