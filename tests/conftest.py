@@ -1,0 +1,44 @@
+"""What every test file shares: the array libraries, and settings that are put back."""
+
+from __future__ import annotations
+
+import batchlas  # noqa: F401 - before dpnp: it makes the CPU device visible
+import pytest
+from batchlas._runtime.settings import reload_settings
+from batchlas._select.notices import reset_warnings
+from libraries import parameters
+
+
+def pytest_collection_modifyitems(items):
+    """Skip GPU tests where there is none, with the reason."""
+    if not any(item.get_closest_marker("gpu") for item in items):
+        return
+    absent = _missing_gpu()
+    if absent:
+        for item in items:
+            if item.get_closest_marker("gpu"):
+                item.add_marker(pytest.mark.skip(reason=absent))
+
+
+def _missing_gpu():
+    try:
+        import cupy
+
+        cupy.cuda.runtime.getDeviceCount()
+    except Exception as error:  # noqa: BLE001 - whatever is missing is the reason
+        return f"no GPU: {type(error).__name__}: {error}"
+    return ""
+
+
+@pytest.fixture(params=parameters())
+def library(request):
+    """Run a test over NumPy, dpnp and, where it is installed, CuPy."""
+    return request.param
+
+
+@pytest.fixture(autouse=True)
+def _fresh_settings():
+    """Read the environment again and let every warning be given again."""
+    yield
+    reset_warnings()
+    reload_settings()
