@@ -1,0 +1,113 @@
+"""Arrays in every memory layout: right results, and inputs left as they were."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from calls import CALLS
+from checks import assert_same_bits
+from families import DTYPES, definite
+
+# How a contiguous (6, 4, 3, 3) array is seen, and the same for any library.
+VIEWS = {
+    "reversed": lambda a: a[::-1],
+    "reversed-matrix-axes": lambda a: a[..., ::-1, ::-1],
+    "every-second": lambda a: a[::2],
+    "every-third-of-second-axis": lambda a: a[:, ::3],
+    "step-minus-two": lambda a: a[::-2, ::-1],
+    "transposed-batch": lambda a: a.transpose(1, 0, 2, 3),
+    "transposed-matrices": lambda a: a.transpose(0, 1, 3, 2),
+    "all-axes-reversed": lambda a: a.transpose(3, 2, 1, 0).transpose(3, 2, 1, 0),
+    "batch-axis-last": lambda a: a.transpose(1, 2, 3, 0).transpose(3, 0, 1, 2),
+    "one-matrix": lambda a: a[2, 1],
+    "new-axis": lambda a: a[:, None, 0],
+    "last-of-allocation": lambda a: a[-1:],
+}
+
+
+@pytest.mark.parametrize("call", CALLS, ids=str)
+@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
+def test_a_view_is_computed_like_its_copy(library, view, call):
+    stack = definite(6, 4, 3, 3)
+    expected = call.on_host(library.asarray(np.ascontiguousarray(view(stack))))
+    found = call.on_host(view(library.asarray(stack)))
+    for one, other in zip(found, expected, strict=True):
+        assert_same_bits(one, other)
+
+
+@pytest.mark.parametrize("call", CALLS, ids=str)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_inputs_are_not_written(library, order, dtype, call):
+    """Of all the memory under a strided view, not of its own elements only."""
+    whole = np.asarray(definite(4, 6, 6, dtype=dtype), order=order)
+    array = library.xp.asarray(whole, order=order)
+    view = array[1:, :5, :5]
+    call(view)
+    call(array)
+    assert_same_bits(library.to_host(array), whole)
+
+
+@pytest.mark.parametrize("call", CALLS, ids=str)
+def test_a_broadcast_matrix(library, call):
+    """Stride 0: every result is that of the one matrix."""
+    matrix = definite(3, 3)
+    broadcast = library.xp.broadcast_to(library.asarray(matrix), (4, 2, 3, 3))
+    expected = call.on_host(library.asarray(np.tile(matrix, (4, 2, 1, 1))))
+    for one, other in zip(call.on_host(broadcast), expected, strict=True):
+        assert_same_bits(one, other)
+
+
+@pytest.mark.parametrize("call", CALLS, ids=str)
+def test_fortran_order(library, call):
+    stack = definite(5, 4, 4)
+    array = library.xp.asarray(stack, order="F")
+    expected = call.on_host(library.asarray(stack))
+    for one, other in zip(call.on_host(array), expected, strict=True):
+        assert_same_bits(one, other)
+
+
+@pytest.mark.parametrize("call", CALLS, ids=str)
+def test_results_are_contiguous_arrays_of_the_same_library(library, call):
+    stack = library.xp.asarray(definite(5, 4, 4), order="F")
+    for result in call(stack):
+        assert library.owns(result)
+        if call.options.get("hermitian") and result.ndim == 3:
+            continue  # vh is an adjoint, as numpy.linalg's is
+        assert result.flags.c_contiguous
+
+
+@pytest.mark.parametrize("call", CALLS, ids=str)
+@pytest.mark.parametrize("batch", [(), (1,), (2, 3), (1, 1, 4)], ids=str)
+def test_any_number_of_batch_axes(library, batch, call):
+    """A stack is nothing but its matrices, however many axes they are laid out on."""
+    stack = definite(*batch, 4, 4)
+    matrices = stack.reshape(-1, 4, 4)
+    found = call.on_host(library.asarray(stack))
+    expected = call.on_host(library.asarray(matrices))
+    for one, other in zip(found, expected, strict=True):
+        assert one.shape[: len(batch)] == batch
+        assert_same_bits(one.reshape(other.shape), other)
+
+
+@pytest.mark.parametrize("call", CALLS, ids=str)
+@pytest.mark.parametrize("n", [1, 2, 7, 33])
+def test_a_stack_is_computed_like_its_matrices(library, n, call):
+    stack = definite(3, n, n)
+    array = library.asarray(stack)
+    found = call.on_host(array)
+    for index in (0, 2):
+        expected = call.on_host(library.asarray(stack[index].copy()))
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one[index], other, rtol=1e-9, atol=1e-9 * n)
+
+
+@pytest.mark.parametrize("function", ["cholesky", "eigvalsh", "svdvals"])
+def test_more_matrices_than_16_bits_count(library, function):
+    """Launch grids and vendor routines have had limits of 65,535."""
+    (call,) = [c for c in CALLS if str(c) == function]
+    stack = np.tile(definite(16, 2, 2), (4100, 1, 1))
+    assert len(stack) > 65_535
+    found = call.on_host(library.asarray(stack))[0]
+    expected = call.on_host(library.asarray(stack[:16]))[0]
+    np.testing.assert_allclose(found, np.resize(expected, found.shape), rtol=1e-12)
