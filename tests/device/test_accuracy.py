@@ -18,6 +18,8 @@ ROTATION_ORTHOGONALITY = 256
 ORDERS = (1, 2, 3, 8, 33)
 SHAPES = ((1, 4), (2, 3), (8, 8), (17, 5), (5, 33))
 SCALES = ("overflow", "underflow")
+# Rows over twenty orders of magnitude: squared, they span more than float32 does.
+IN_RANGE = tuple(case for case in DEFINITE if case.name != "rows_scaled")
 
 
 def orthogonality(function, array, **options):
@@ -72,7 +74,7 @@ def test_svd(library, shape, dtype, case):
     check_svd(library, case.stack(n, dtype, m=m))
 
 
-@pytest.mark.parametrize("case", DEFINITE, ids=str)
+@pytest.mark.parametrize("case", IN_RANGE, ids=str)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("scale", SCALES)
 def test_cholesky_at_the_limits_of_range(library, scale, dtype, case):

@@ -82,7 +82,7 @@ def test_a_wide_matrix_takes_no_square_memory(library):
     a = np.ones((3, 150_000))
     u, s, vh = host(linalg.svd(library.asarray(a), full_matrices=False))
     assert vh.shape == (3, 150_000)
-    np.testing.assert_allclose(s[0], np.sqrt(a.size), rtol=1e-12)
+    np.testing.assert_allclose(s[0], np.sqrt(a.size), rtol=1e-9)
 
 
 def test_neighbours_of_an_indefinite_matrix(library):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from calls import CALLS
+from calls import CALLS, CHOLESKY
 from checks import assert_same_bits
 from families import DTYPES, definite
 
@@ -68,13 +68,16 @@ def test_fortran_order(library, call):
 
 
 @pytest.mark.parametrize("call", CALLS, ids=str)
-def test_results_are_contiguous_arrays_of_the_same_library(library, call):
-    stack = library.xp.asarray(definite(5, 4, 4), order="F")
-    for result in call(stack):
+def test_results_are_arrays_of_the_same_library(library, call):
+    for result in call(library.asarray(definite(5, 4, 4))):
         assert library.owns(result)
-        if call.options.get("hermitian") and result.ndim == 3:
-            continue  # vh is an adjoint, as numpy.linalg's is
-        assert result.flags.c_contiguous
+
+
+@pytest.mark.parametrize("call", CHOLESKY, ids=str)
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_factors_are_contiguous(library, order, call):
+    (factor,) = call(library.xp.asarray(definite(5, 4, 4), order=order))
+    assert factor.flags.c_contiguous
 
 
 @pytest.mark.parametrize("call", CALLS, ids=str)
@@ -102,10 +105,12 @@ def test_a_stack_is_computed_like_its_matrices(library, n, call):
             np.testing.assert_allclose(one[index], other, rtol=1e-9, atol=1e-9 * n)
 
 
-@pytest.mark.parametrize("function", ["cholesky", "eigvalsh", "svdvals"])
-def test_more_matrices_than_16_bits_count(library, function):
-    """Launch grids and vendor routines have had limits of 65,535."""
-    (call,) = [c for c in CALLS if str(c) == function]
+@pytest.mark.parametrize("call", [CALLS[0], CALLS[4]], ids=str)
+def test_more_matrices_than_16_bits_count(library, call):
+    """Launch grids and vendor routines have had limits of 65,535.
+
+    Not for svd: oneMKL's takes one matrix at a time, which lasts half a minute.
+    """
     stack = np.tile(definite(16, 2, 2), (4100, 1, 1))
     assert len(stack) > 65_535
     found = call.on_host(library.asarray(stack))[0]
