@@ -69,6 +69,8 @@ def _resolve(kind: type) -> Backend | None:
             return cast("Backend", backend)
     if hasattr(kind, "__array_function__"):
         return None
+    if issubclass(kind, np.generic):  # NumPy 2's scalars have __array_namespace__
+        return numpy_backend
     if hasattr(kind, "__dlpack__") or hasattr(kind, "__array_namespace__"):
         _refuse(kind)
     return numpy_backend  # lists, scalars, buffers: whatever numpy.asarray takes
