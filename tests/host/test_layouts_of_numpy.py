@@ -59,20 +59,14 @@ LAYOUTS = {
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 def test_a_layout_is_computed_like_its_copy(layout, call):
     view = layout(definite(6, 5, 5) + 50 * np.eye(5))
-    if call.name == "cholesky" and not is_definite(view):
-        pytest.skip("this layout's matrices are not definite")
     before = view.copy()
     plain = np.array(view, dtype=view.dtype.newbyteorder("="), order="C")
-    for one, other in zip(call(view), call(plain), strict=True):
+    with batchlas.errstate(linalg="nan"):  # not all layouts leave a matrix definite
+        found, expected = call(view), call(plain)
+    for one, other in zip(found, expected, strict=True):
         assert one.dtype.isnative
         assert_same_bits(one, other)
     np.testing.assert_array_equal(view, before)
-
-
-def is_definite(stack):
-    symmetric = np.tril(stack) + np.tril(stack, -1).swapaxes(-1, -2)
-    upper = np.triu(stack) + np.triu(stack, 1).swapaxes(-1, -2)
-    return all((np.linalg.eigvalsh(each) > 1e-9).all() for each in (symmetric, upper))
 
 
 @pytest.mark.usefixtures("_route")
