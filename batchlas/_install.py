@@ -59,7 +59,7 @@ def install() -> None:
         for name in NUMPY_FUNCTIONS:
             _replace(np.linalg, name, FUNCTIONS[name])
         for library in _LIBRARIES:
-            if library in sys.modules:
+            if sys.modules.get(library) is not None:  # None: the import is blocked
                 _patch(library)
         sys.meta_path.insert(0, _finder)
 
