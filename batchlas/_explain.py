@@ -159,8 +159,9 @@ def _reason(decision: Decision) -> str:
     """Say what a decision rests on."""
     if decision.origin is Origin.PINNED:
         return "pinned"
-    if decision.origin is Origin.LAST_RESORT:
-        return "last resort: no table of this device names a candidate that can run"
     suffix = f", narrowed by the pin {decision.pin!r}" if decision.pin else ""
+    if decision.origin is Origin.LAST_RESORT:
+        rule = "last resort: no table of this device names a candidate that can run"
+        return rule + suffix
     rule = "first candidate of the nearest row that can run"
     return f"{rule} ({decision.origin.value}){suffix}"
