@@ -26,7 +26,7 @@ from batchlas._select import store
 from batchlas._vendor import slices
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 # Module, what it is for, and the command that brings it.
 _OPTIONAL = (
@@ -45,7 +45,16 @@ _OPTIONAL = (
 def report() -> str:
     """Return the whole report as text."""
     sections = (_software, _host, _sycl, _cuda, _settings, _tables)
-    return "\n".join(line for section in sections for line in section())
+    return "\n".join(line for section in sections for line in _lines(section))
+
+
+def _lines(section: Callable[[], Iterator[str]]) -> Iterator[str]:
+    """Yield a section's lines, or what broke it: settings can break several."""
+    try:
+        yield from section()
+    except Exception as error:  # noqa: BLE001 - a report, whatever is broken
+        name = section.__name__.strip("_")
+        yield f"{name:<10} BROKEN, {type(error).__name__}: {error}"
 
 
 def _software() -> Iterator[str]:
