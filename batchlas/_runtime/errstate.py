@@ -70,10 +70,14 @@ class errstate(ContextDecorator):  # noqa: N801 - named like numpy.errstate
 
 
 class Failure(NamedTuple):
-    """How an op's failure is told: NumPy's text, and what one status means."""
+    """How an op's failure is told: NumPy's text, and what one status means.
+
+    ``part`` is what the op reads of a matrix: triangle L or U, or all of it (A).
+    """
 
     text: str
     status: str
+    part: str = "A"
 
 
 def settle(
@@ -131,6 +135,9 @@ def _cause(
     backend: Backend, a: Any, info: Any, failure: Failure, index: tuple[int, ...]
 ) -> str:
     """Say why one matrix failed; only failed matrices are copied to the host."""
-    if not np.isfinite(backend.to_host(a[index])).all():
+    matrix = backend.to_host(a[index])
+    if failure.part != "A":
+        matrix = np.tril(matrix) if failure.part == "L" else np.triu(matrix)
+    if not np.isfinite(matrix).all():
         return "contains NaN or infinity"
     return failure.status.format(info=info[index])

@@ -10,10 +10,14 @@ from batchlas._runtime.errstate import Failure, fill_failed, settle
 from batchlas.linalg._arguments import stack_of
 from batchlas.linalg._results import CholeskyExResult
 
-_FAILURE = Failure(
-    "Matrix is not positive definite",
-    "leading minor of order {info} is not positive definite",
-)
+_FAILURE = {
+    uplo: Failure(
+        "Matrix is not positive definite",
+        "leading minor of order {info} is not positive definite",
+        uplo,
+    )
+    for uplo in ("L", "U")
+}
 
 
 def cholesky(a: Any, /, *, upper: bool = False) -> Any:
@@ -78,8 +82,9 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
     array = stack.array
     if array.size == 0:
         return stack.wrapped(backend.xp.empty_like(array, order="C"))
-    factor, info = potrf(backend, array, "U" if upper else "L")
-    settle(backend, array, (factor,), info, _FAILURE)
+    uplo = "U" if upper else "L"
+    factor, info = potrf(backend, array, uplo)
+    settle(backend, array, (factor,), info, _FAILURE[uplo])
     return stack.wrapped(factor)
 
 

@@ -13,7 +13,10 @@ from batchlas.linalg._results import EighExResult, EighResult
 if TYPE_CHECKING:
     from batchlas._backends import Backend
 
-_FAILURE = Failure("Eigenvalues did not converge", "not converged (info {info})")
+_FAILURE = {
+    uplo: Failure("Eigenvalues did not converge", "not converged (info {info})", uplo)
+    for uplo in ("L", "U")
+}
 
 
 def eigh(a: Any, UPLO: str = "L") -> Any:
@@ -81,7 +84,7 @@ def eigh(a: Any, UPLO: str = "L") -> Any:
         w, v = _empty(backend, array)
     else:
         w, v, info = syev(backend, array, uplo, vectors=True)
-        settle(backend, array, (w, v), info, _FAILURE)
+        settle(backend, array, (w, v), info, _FAILURE[uplo])
     return EighResult(w, stack.wrapped(v))
 
 
@@ -178,7 +181,7 @@ def eigvalsh(a: Any, UPLO: str = "L") -> Any:
     if array.size == 0:
         return _empty(backend, array)[0]
     w, _, info = syev(backend, array, uplo, vectors=False)
-    settle(backend, array, (w,), info, _FAILURE)
+    settle(backend, array, (w,), info, _FAILURE[uplo])
     return w
 
 

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from batchlas._backends import Backend
 
 _FAILURE = Failure("SVD did not converge", "not converged (info {info})")
-_HERMITIAN_FAILURE = _FAILURE._replace(text="Eigenvalues did not converge")
+_HERMITIAN_FAILURE = _FAILURE._replace(
+    text="Eigenvalues did not converge", part="L"
+)
 
 
 def svd(
