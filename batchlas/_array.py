@@ -32,6 +32,12 @@ class Array(np.ndarray[Any, np.dtype[Any]]):
     computed from them runs in batchlas too.
     """
 
+    def __array_wrap__(
+        self, array: Any, context: Any = None, return_scalar: bool = False
+    ) -> Any:
+        """Return scalars where ndarray does; other subclasses get 0-d arrays."""
+        return array[()] if return_scalar else array.view(type(self))
+
     def __array_function__(
         self,
         func: Callable[..., Any],
