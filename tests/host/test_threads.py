@@ -181,35 +181,3 @@ def test_a_fork_works_afterwards():
         **PIN,
     )
     assert done.returncode == 0
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-def test_a_fork_in_the_middle_of_a_call_works():
-    """The child has neither the threads nor the lock holders of its parent."""
-    done = run_python(
-        """
-        import os, sys, threading, warnings
-        import numpy as np, batchlas
-        warnings.simplefilter("ignore", DeprecationWarning)
-        stack = np.tile(np.diag(np.arange(1.0, 9)), (2000, 1, 1))
-        batchlas.linalg.eigh(stack)
-        stop = threading.Event()
-        def busy():
-            while not stop.is_set():
-                batchlas.linalg.eigh(stack)
-        thread = threading.Thread(target=busy)
-        thread.start()
-        statuses = []
-        for _ in range(5):
-            child = os.fork()
-            if child == 0:
-                w = batchlas.linalg.eigh(stack[:50])[0]
-                os._exit(0 if (w[-1] == np.arange(1.0, 9)).all() else 1)
-            statuses.append(os.waitpid(child, 0)[1])
-        stop.set()
-        thread.join()
-        sys.exit(any(statuses))
-        """,
-        **PIN,
-    )
-    assert done.returncode == 0
