@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from batchlas._runtime.dtypes import NAME_OF
+import numpy as np
+
 from batchlas._runtime.settings import mark_used
 from batchlas.exceptions import LinAlgError
 
@@ -29,6 +31,15 @@ class Stack(NamedTuple):
     def wrapped(self, result: Any) -> Any:
         """Return a result as numpy.linalg would for the caller's type."""
         return result if self.wrap is None else self.wrap(result)
+
+    def values(self, result: Any) -> Any:
+        """Return real values or a status: of subclasses of ndarray, NumPy wraps none.
+
+        What wraps another library's arrays turns all of them into the caller's type.
+        """
+        if self.wrap is None or isinstance(result, np.ndarray):
+            return result
+        return self.wrap(result)
 
 
 def stack_of(backend: Backend, a: Any, *, square: bool = True) -> Stack:

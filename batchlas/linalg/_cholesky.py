@@ -126,10 +126,11 @@ def cholesky_ex(a: Any, /, *, upper: bool = False) -> CholeskyExResult:
     array = stack.array
     if array.size == 0:
         factor = backend.xp.empty_like(array, order="C")
-        return CholeskyExResult(stack.wrapped(factor), backend.zeros_info(array))
+        info = backend.zeros_info(array)
+        return CholeskyExResult(stack.wrapped(factor), stack.values(info))
     factor, info = potrf(backend, array, "U" if upper else "L")
     if info is None:
         info = backend.zeros_info(array)
     else:
         fill_failed(backend, (factor,), info)
-    return CholeskyExResult(stack.wrapped(factor), info)
+    return CholeskyExResult(stack.wrapped(factor), stack.values(info))

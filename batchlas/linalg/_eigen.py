@@ -85,7 +85,7 @@ def eigh(a: Any, UPLO: str = "L") -> Any:
     else:
         w, v, info = syev(backend, array, uplo, vectors=True)
         settle(backend, array, (w, v), info, _FAILURE[uplo])
-    return EighResult(w, stack.wrapped(v))
+    return EighResult(stack.values(w), stack.wrapped(v))
 
 
 def eigh_ex(a: Any, UPLO: str = "L") -> EighExResult:
@@ -129,13 +129,14 @@ def eigh_ex(a: Any, UPLO: str = "L") -> EighExResult:
     array = stack.array
     if array.size == 0:
         w, v = _empty(backend, array)
-        return EighExResult(w, stack.wrapped(v), backend.zeros_info(array))
+        info = backend.zeros_info(array)
+        return EighExResult(stack.values(w), stack.wrapped(v), stack.values(info))
     w, v, info = syev(backend, array, uplo, vectors=True)
     if info is None:
         info = backend.zeros_info(array)
     else:
         fill_failed(backend, (w, v), info)
-    return EighExResult(w, stack.wrapped(v), info)
+    return EighExResult(stack.values(w), stack.wrapped(v), stack.values(info))
 
 
 def eigvalsh(a: Any, UPLO: str = "L") -> Any:
@@ -177,12 +178,13 @@ def eigvalsh(a: Any, UPLO: str = "L") -> Any:
     if backend is None:
         return give_way("eigvalsh", a, UPLO=UPLO)
     uplo = checked_uplo(UPLO)
-    array = stack_of(backend, a).array
+    stack = stack_of(backend, a)
+    array = stack.array
     if array.size == 0:
-        return _empty(backend, array)[0]
+        return stack.values(_empty(backend, array)[0])
     w, _, info = syev(backend, array, uplo, vectors=False)
     settle(backend, array, (w,), info, _FAILURE[uplo])
-    return w
+    return stack.values(w)
 
 
 def _empty(backend: Backend, array: Any) -> tuple[Any, Any]:

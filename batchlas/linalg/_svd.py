@@ -89,8 +89,8 @@ def svd(
     failure = _HERMITIAN_FAILURE if hermitian else _FAILURE
     settle(backend, stack.array, (u, s, vh), info, failure)
     if not compute_uv:
-        return s
-    return SVDResult(stack.wrapped(u), s, stack.wrapped(vh))
+        return stack.values(s)
+    return SVDResult(stack.wrapped(u), stack.values(s), stack.wrapped(vh))
 
 
 def svd_ex(
@@ -149,7 +149,7 @@ def svd_ex(
         fill_failed(backend, (u, s, vh), info)
     if compute_uv:
         u, vh = stack.wrapped(u), stack.wrapped(vh)
-    return SVDExResult(u, s, vh, info)
+    return SVDExResult(u, stack.values(s), vh, stack.values(info))
 
 
 def svdvals(x: Any, /) -> Any:
@@ -187,10 +187,11 @@ def svdvals(x: Any, /) -> Any:
     backend = backend_of(x)
     if backend is None:
         return give_way("svdvals", x)
-    array = stack_of(backend, x, square=False).array
+    stack = stack_of(backend, x, square=False)
+    array = stack.array
     _, s, _, info = _decompose(backend, array, "none", hermitian=False)
     settle(backend, array, (s,), info, _FAILURE)
-    return s
+    return stack.values(s)
 
 
 def _job(*, full_matrices: bool, compute_uv: bool) -> str:
