@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from batchlas import linalg
 from libraries import host
+
+from batchlas import linalg
 
 if TYPE_CHECKING:
     from collections.abc import Callable

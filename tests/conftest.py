@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import batchlas  # noqa: F401 - before dpnp: it makes the CPU device visible
 import pytest
+from libraries import parameters
+
+import batchlas  # noqa: F401 - before dpnp: it makes the CPU device visible
 from batchlas._runtime.settings import reload_settings
 from batchlas._select.notices import reset_warnings
-from libraries import parameters
 
 
 def pytest_collection_modifyitems(items):

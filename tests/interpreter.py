@@ -23,7 +23,9 @@ for library in {OPTIONAL}:
 
 def run_python(code, *, check=True, timeout=60, **variables):
     """Run a program text; variables are added to the environment, None removes one."""
-    return run_module("-c", textwrap.dedent(code), check=check, timeout=timeout, **variables)
+    return run_module(
+        "-c", textwrap.dedent(code), check=check, timeout=timeout, **variables
+    )
 
 
 def run_module(*arguments, check=True, timeout=60, cwd=None, **variables):

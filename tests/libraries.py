@@ -53,7 +53,10 @@ def parameters():
     and thousands of skips would drown the others.
     """
     absent = pytest.mark.skipif(not _present(DPNP), reason="dpnp is not installed")
-    found = [pytest.param(NUMPY, id="numpy"), pytest.param(DPNP, id="dpnp", marks=absent)]
+    found = [
+        pytest.param(NUMPY, id="numpy"),
+        pytest.param(DPNP, id="dpnp", marks=absent),
+    ]
     if _present(CUPY):
         found.append(pytest.param(CUPY, id="cupy", marks=pytest.mark.gpu))
     return found

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from batchlas._runtime.dtypes import NAME_OF
 import numpy as np
 
+from batchlas._runtime.dtypes import NAME_OF
 from batchlas._runtime.settings import mark_used
 from batchlas.exceptions import LinAlgError
 

@@ -14,9 +14,7 @@ if TYPE_CHECKING:
     from batchlas._backends import Backend
 
 _FAILURE = Failure("SVD did not converge", "not converged (info {info})")
-_HERMITIAN_FAILURE = _FAILURE._replace(
-    text="Eigenvalues did not converge", part="L"
-)
+_HERMITIAN_FAILURE = _FAILURE._replace(text="Eigenvalues did not converge", part="L")
 
 
 def svd(

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from batchlas import linalg
-from checks import ORTHOGONALITY, assert_cholesky, assert_eigh, assert_svd, assert_values
+from checks import (
+    ORTHOGONALITY,
+    assert_cholesky,
+    assert_eigh,
+    assert_svd,
+    assert_values,
+)
 from families import DEFINITE, DTYPES, GENERAL, HERMITIAN, mixed
 from libraries import host
 
 import batchlas
+from batchlas import linalg
 
 # Methods that accumulate rotations have their own gate; see the families' docstrings.
 ROTATIONS = {"jacobi"}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from batchlas import linalg
 from calls import CALLS, SQUARE_ONLY
+
+from batchlas import linalg
 
 
 @pytest.mark.parametrize("call", CALLS, ids=str)

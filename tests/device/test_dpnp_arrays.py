@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from batchlas import linalg
 from calls import CALLS
 from checks import assert_same_bits
 from families import DTYPES, definite
 
 import batchlas
+from batchlas import linalg
 
 dpnp = pytest.importorskip("dpnp")
 dpctl = pytest.importorskip("dpctl")
@@ -61,7 +61,7 @@ def test_a_usm_ndarray_with_a_bad_matrix(call):
 
 @pytest.mark.parametrize("call", CALLS, ids=str)
 def test_results_are_on_the_queue_of_the_input(call):
-    queue = dpctl.SyclQueue(dpctl.select_default_device(), property="in_order")
+    queue = dpctl.SyclQueue(dpctl.select_default_device())
     array = dpnp.asarray(definite(3, 4, 4), sycl_queue=queue)
     for result in call(array):
         assert result.sycl_queue == queue
@@ -78,7 +78,7 @@ def test_every_kind_of_memory(usm_type, call):
 
 
 def test_a_status_is_beside_the_data():
-    queue = dpctl.SyclQueue(dpctl.select_default_device(), property="in_order")
+    queue = dpctl.SyclQueue(dpctl.select_default_device())
     array = dpnp.asarray(definite(3, 4, 4), sycl_queue=queue)
     info = linalg.cholesky_ex(array).info
     assert type(info) is dpnp.ndarray

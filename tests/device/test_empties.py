@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from batchlas import linalg
 from calls import SQUARE_ONLY
 from families import DTYPES
+
+from batchlas import linalg
 
 SQUARES = ((0, 0), (3, 0, 0), (2, 0, 3, 0, 0), (0, 2, 2), (2, 0, 3, 4, 4))
 OTHERS = ((0, 2), (2, 0), (2, 0, 3), (2, 3, 0), (0, 2, 3), (0, 3, 2), (0, 0, 3))
@@ -36,7 +37,7 @@ def test_eigh(library, shape, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", (*SQUARES, *OTHERS), ids=str)
+@pytest.mark.parametrize("shape", [*SQUARES, *OTHERS], ids=str)
 @pytest.mark.parametrize("full", [True, False], ids=["full", "reduced"])
 def test_svd(library, full, shape, dtype):
     """The square factor of an empty matrix is the identity."""

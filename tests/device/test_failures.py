@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from batchlas import errstate, linalg
 from calls import CALLS, CHOLESKY, SQUARE_ONLY, WITH_STATUS
 from checks import assert_all_nan, assert_same_bits
 from families import DTYPES, definite
 
 import batchlas
+from batchlas import errstate, linalg
 
 BATCH = 5
 PLACES = {"first": 0, "middle": 2, "last": BATCH - 1}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from batchlas import linalg
 from checks import assert_eigh, assert_svd
 from libraries import host
+
+from batchlas import linalg
 
 
 def test_the_upper_factor_of_a_complex_matrix_is_not_conjugated(library):
@@ -80,7 +81,7 @@ def test_the_identity_broadcast_over_many_matrices(library):
 def test_a_wide_matrix_takes_no_square_memory(library):
     """Reduced: the square factor of the long side would have 2 * 10^10 elements."""
     a = np.ones((3, 150_000))
-    u, s, vh = host(linalg.svd(library.asarray(a), full_matrices=False))
+    _, s, vh = host(linalg.svd(library.asarray(a), full_matrices=False))
     assert vh.shape == (3, 150_000)
     np.testing.assert_allclose(s[0], np.sqrt(a.size), rtol=1e-9)
 

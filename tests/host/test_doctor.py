@@ -23,7 +23,9 @@ def test_every_section_is_there():
 
 
 def test_what_is_absent_is_named_with_the_command_that_brings_it():
-    text = run_python(BLOCK + "from batchlas import doctor\nprint(doctor.report())").stdout
+    text = run_python(
+        BLOCK + "from batchlas import doctor\nprint(doctor.report())"
+    ).stdout
     for library in OPTIONAL:
         (line,) = [line for line in text.splitlines() if line.startswith(library)]
         assert "absent" in line
@@ -35,14 +37,18 @@ def test_what_is_absent_is_named_with_the_command_that_brings_it():
 def test_a_broken_library_is_reported_as_broken(library, tmp_path):
     (tmp_path / f"{library}.py").write_text("raise OSError('libgone.so: no such file')")
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
-    text = run_python(code + "from batchlas import doctor\nprint(doctor.report())").stdout
+    text = run_python(
+        code + "from batchlas import doctor\nprint(doctor.report())"
+    ).stdout
     (line,) = [line for line in text.splitlines() if line.startswith(library)]
     assert "BROKEN, OSError: libgone.so: no such file" in line
     assert set(SECTIONS) <= set(headings(text))
 
 
 def test_settings_that_are_broken_are_reported():
-    done = run_module("-m", "batchlas", "doctor", BATCHLAS_NUM_THREADS="many", check=False)
+    done = run_module(
+        "-m", "batchlas", "doctor", BATCHLAS_NUM_THREADS="many", check=False
+    )
     assert done.returncode == 0, done.stderr
     assert "BATCHLAS_NUM_THREADS" in done.stdout
     assert "BROKEN" in done.stdout

@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from batchlas import errstate, linalg
 
 import batchlas
+from batchlas import errstate, linalg
 
 BAD = np.stack([np.eye(2), -np.eye(2)])
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from batchlas._select.testing import set_builtin_tables, use_shipped_tables
 from calls import CALLS
 from families import definite
 from interpreter import run_python
 
 import batchlas
+from batchlas._select.testing import set_builtin_tables, use_shipped_tables
 
 TABLE = """\
 # op=syev device=cpu_avx512 batchlas=1a2b3c4 kernels=0123abcd source=measured
@@ -67,7 +67,7 @@ def test_nothing_runs():
 
 
 def test_an_unknown_function():
-    with pytest.raises(ValueError, match="allowed: cholesky, .*svdvals"):
+    with pytest.raises(ValueError, match=r"allowed: cholesky, .*svdvals"):
         batchlas.explain("qr", np.eye(2))
 
 

@@ -9,12 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import threadpoolctl
-from batchlas import linalg
-from batchlas._vendor import slices
 from families import definite
 from interpreter import run_python
 
 import batchlas
+from batchlas import linalg
+from batchlas._vendor import slices
 
 PIN = {f"BATCHLAS_{op}_ROUTE": "threads" for op in ("POTRF", "SYEV", "GESVD")}
 

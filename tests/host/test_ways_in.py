@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from batchlas._array import FUNCTIONS, Array
-from batchlas._dispatch import NUMPY_FUNCTIONS
 from families import definite
 from interpreter import BLOCK, run_python
 
 import batchlas
+from batchlas._array import FUNCTIONS, Array
+from batchlas._dispatch import NUMPY_FUNCTIONS
 
 NAMES = tuple(NUMPY_FUNCTIONS)
 INDEFINITE = np.stack([np.eye(2), -np.eye(2)])
@@ -270,7 +270,7 @@ def test_a_duck_type_cannot_know_functions_that_numpy_lacks(name):
 
 
 def test_a_duck_type_that_does_not_implement_a_function():
-    with pytest.raises(TypeError, match="svd gives way to .*Duck.* not implement it"):
+    with pytest.raises(TypeError, match=r"svd gives way to .*Duck.* not implement it"):
         batchlas.linalg.svd(Duck())
 
 

@@ -17,7 +17,8 @@ ROOT = Path(batchlas.__file__).resolve().parents[1]
 pytestmark = [
     pytest.mark.timeout(600),
     pytest.mark.skipif(
-        not (ROOT / "pyproject.toml").is_file(), reason="batchlas is not a checkout here"
+        not (ROOT / "pyproject.toml").is_file(),
+        reason="batchlas is not a checkout here",
     ),
 ]
 
@@ -55,7 +56,9 @@ def tables_of_the_repository():
 
 def test_it_holds_exactly_the_tuned_tables_of_the_repository(names):
     held = {Path(name).name for name in names if name.startswith("batchlas/tuned/")}
-    assert {name for name in held if name.endswith(".txt")} == tables_of_the_repository()
+    assert {
+        name for name in held if name.endswith(".txt")
+    } == tables_of_the_repository()
 
 
 def test_it_holds_every_module(names):

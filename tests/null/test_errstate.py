@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from batchlas._runtime import errstate as module
 
 from batchlas import errstate
+from batchlas._runtime import errstate as module
 
 
 @pytest.mark.parametrize("word", ["", "warn", "Raise", "NaN", None])

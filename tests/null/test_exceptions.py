@@ -7,6 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
+
 from batchlas import exceptions
 from batchlas.exceptions import LinAlgError
 
@@ -31,7 +32,9 @@ def test_parents(name):
     assert issubclass(vars(exceptions)[name], PARENTS[name])
 
 
-@pytest.mark.parametrize("duplicate", [copy.copy, lambda e: pickle.loads(pickle.dumps(e))])
+@pytest.mark.parametrize(
+    "duplicate", [copy.copy, lambda e: pickle.loads(pickle.dumps(e))]
+)
 def test_a_linalg_error_keeps_all_its_parts(duplicate):
     error = LinAlgError("text", [(1, 2), (3, 4)], np.array([1, 0], np.int32))
     found = duplicate(error)

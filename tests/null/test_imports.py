@@ -70,7 +70,9 @@ print(1000 * (time.process_time() - start))
 
 
 def test_the_import_prints_and_warns_nothing():
-    done = run_python("import warnings\nwarnings.simplefilter('error')\nimport batchlas")
+    done = run_python(
+        "import warnings\nwarnings.simplefilter('error')\nimport batchlas"
+    )
     assert done.stdout == done.stderr == ""
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 
 import pytest
-from batchlas import linalg
 
 import batchlas
+from batchlas import linalg
 
 TOP = {
     "BatchlasWarning": None,

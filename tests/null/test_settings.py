@@ -7,13 +7,13 @@ import os
 import warnings
 
 import pytest
+from interpreter import run_python
+
+import batchlas
 from batchlas._ops import SPECS
 from batchlas._runtime import settings as module
 from batchlas._runtime.settings import settings
 from batchlas.exceptions import BatchlasWarning, SettingsError
-from interpreter import run_python
-
-import batchlas
 
 # Every variable that can be wrong in itself, with a text that is.
 BAD = {
@@ -89,8 +89,10 @@ def test_a_bad_variable_stops_the_first_call(name):
         ("nonsense\n", 1),
         ("# op=potrf device=DEVICE source=measured\n# keys: dtype:exact n:log\nx\n", 3),
         (
-            "# op=potrf device=DEVICE source=measured\n# keys: dtype:exact n:log\n"
-            "dtype=float64 n=4 | vender 1.0\n",
+            (
+                "# op=potrf device=DEVICE source=measured\n# keys: dtype:exact n:log\n"
+                "dtype=float64 n=4 | vender 1.0\n"
+            ),
             3,
         ),
     ],
