@@ -99,7 +99,7 @@ def _scales_near_underflow(s: Any) -> NDArray[Any] | None:
     tiny = largest < limits.tiny / limits.eps**3
     if not tiny.any():
         return None
-    return np.where(tiny, limits.eps**-4, largest.dtype.type(1))  # type: ignore[no-any-return]
+    return np.where(tiny, limits.eps**-4, 1.0).astype(largest.dtype)
 
 
 def _run(
