@@ -26,12 +26,19 @@ if TYPE_CHECKING:
 
 _Outputs = tuple[Any, ...]
 
+# dpnp 0.15, the release that numba-dpex needs, ignores the status of a stack.
+_CHOLESKY_IS_SILENT = dpnp.__version__.startswith("0.15.")
+
 
 def potrf(a: Any, uplo: str) -> tuple[Any, Any]:
     """Cholesky factors; see `batchlas._vendor`."""
 
     def factor(stack: Any) -> _Outputs:
-        return (cholesky(stack, upper=uplo == "U"),)
+        result = cholesky(stack, upper=uplo == "U")
+        if _CHOLESKY_IS_SILENT and not _has_positive_diagonals(result):
+            message = "Matrix is not positive definite"
+            raise LinAlgError(message)
+        return (result,)
 
     failed = _non_finite(a, uplo)
     try:
@@ -122,6 +129,12 @@ def _reraise_unless_numeric(error: Exception) -> None:
     numeric = isinstance(error, LinAlgError)
     if not numeric and "computation error" not in str(error):
         raise error
+
+
+def _has_positive_diagonals(factor: Any) -> bool:
+    """Whether Cholesky came to its end: it leaves the pivot that stopped it."""
+    diagonals = np.diagonal(to_host(factor), axis1=-2, axis2=-1)
+    return bool((diagonals.real > 0).all())
 
 
 def _non_finite(a: Any, part: str) -> NDArray[np.bool_] | None:
