@@ -25,6 +25,18 @@ VIEWS = {
 }
 
 
+def in_order(library, array, order):
+    """Return an array in C or Fortran order.
+
+    Through a transpose, since dpctl 0.17 can abort when it copies into Fortran order.
+    """
+    if order == "C":
+        return library.asarray(array)
+    result = library.asarray(np.ascontiguousarray(array.T)).T
+    assert result.flags.f_contiguous
+    return result
+
+
 @pytest.mark.parametrize("call", CALLS, ids=str)
 @pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
 def test_a_view_is_computed_like_its_copy(library, view, call):
@@ -40,8 +52,8 @@ def test_a_view_is_computed_like_its_copy(library, view, call):
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_inputs_are_not_written(library, order, dtype, call):
     """Of all the memory under a strided view, not of its own elements only."""
-    whole = np.asarray(definite(4, 6, 6, dtype=dtype), order=order)
-    array = library.xp.asarray(whole, order=order)
+    whole = definite(4, 6, 6, dtype=dtype)
+    array = in_order(library, whole, order)
     view = array[1:, :5, :5]
     call(view)
     call(array)
@@ -61,7 +73,7 @@ def test_a_broadcast_matrix(library, call):
 @pytest.mark.parametrize("call", CALLS, ids=str)
 def test_fortran_order(library, call):
     stack = definite(5, 4, 4)
-    array = library.xp.asarray(stack, order="F")
+    array = in_order(library, stack, "F")
     expected = call.on_host(library.asarray(stack))
     for one, other in zip(call.on_host(array), expected, strict=True):
         assert_same_bits(one, other)
@@ -76,7 +88,7 @@ def test_results_are_arrays_of_the_same_library(library, call):
 @pytest.mark.parametrize("call", CHOLESKY, ids=str)
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_factors_are_contiguous(library, order, call):
-    (factor,) = call(library.xp.asarray(definite(5, 4, 4), order=order))
+    (factor,) = call(in_order(library, definite(5, 4, 4), order))
     assert factor.flags.c_contiguous
 
 
