@@ -32,7 +32,8 @@ def in_order(library, array, order):
     """
     if order == "C":
         return library.asarray(array)
-    result = library.asarray(np.ascontiguousarray(array.T)).T
+    axes = tuple(range(array.ndim))[::-1]
+    result = library.asarray(np.ascontiguousarray(array.T)).transpose(axes)
     assert result.flags.f_contiguous
     return result
 

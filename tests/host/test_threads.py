@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -34,6 +35,7 @@ def seen(monkeypatch):
 
     def recorded(*arguments):
         records.append((threading.get_ident(), tuple(blas_limits())))
+        time.sleep(0.005)  # or one thread might do all before the others wake
         return run_slice(*arguments)
 
     monkeypatch.setattr(lapack, "_slice", recorded)
