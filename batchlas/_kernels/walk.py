@@ -202,6 +202,9 @@ def is_divisible(expr: Expr, amount: int) -> bool:
         return is_divisible(expr.a, amount) or is_divisible(expr.b, amount)
     if isinstance(expr, Binary) and expr.op in {BinaryOp.ADD, BinaryOp.SUB}:
         return is_divisible(expr.a, amount) and is_divisible(expr.b, amount)
+    if isinstance(expr, Binary) and expr.op is BinaryOp.FLOORDIV:
+        divisor = const_int(expr.b)
+        return bool(divisor) and is_divisible(expr.a, amount * (divisor or 1))
     return False
 
 
