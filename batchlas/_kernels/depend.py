@@ -87,6 +87,7 @@ class Access:
     buffer: Buffer
     index: tuple[Expr, ...]
     is_write: bool
+    gate: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,10 +132,14 @@ def read_names(nodes: Iterable[Node]) -> frozenset[str]:
 def read_accesses(nodes: Iterable[Node]) -> tuple[Access, ...]:
     """Return the loads and pointers among the values."""
     return tuple(
-        Access(node.buffer, node.index, is_write=False)
+        Access(node.buffer, node.index, is_write=False, gate=_gate_of(node))
         for node in post_order(nodes)
         if isinstance(node, Load | AddressOf)
     )
+
+
+def _gate_of(node: Load | AddressOf) -> Expr | None:
+    return node.gate if isinstance(node, Load) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +184,7 @@ def _sources(stmt: Stmt) -> tuple[tuple[Expr, ...], tuple[Access, ...]]:
     """Return what a statement itself reads, and the cells that it writes."""
     if isinstance(stmt, Store):
         gate = () if stmt.gate is None else (stmt.gate,)
-        cell = Access(stmt.buffer, stmt.index, is_write=True)
+        cell = Access(stmt.buffer, stmt.index, is_write=True, gate=stmt.gate)
         return (*stmt.index, stmt.value, *gate), (cell,)
     if isinstance(stmt, Stage):
         cell = Access(stmt.buffer, stmt.axes, is_write=True)

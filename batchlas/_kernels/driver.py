@@ -1,4 +1,4 @@
-"""From a fresh kernel to an optimised one: what was asked for, a search, or a heuristic."""
+"""From a fresh kernel to an optimised one: asked for, searched, or by heuristic."""
 
 from __future__ import annotations
 

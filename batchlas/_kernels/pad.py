@@ -120,19 +120,26 @@ class _Guards:
 
     def inside(self, node: Node, visit: Callable[[Node], Node]) -> Node:
         new = map_children(node, visit)
-        if isinstance(new, Load) and isinstance(node, Load) and self.needs_gate(node):
-            return replace(new, gate=self.joined(new.gate))
-        if isinstance(new, Store):
+        if isinstance(new, Load | Store) and self.needs_gate(node):
             return replace(new, gate=self.joined(new.gate))
         if isinstance(new, Repeat):
             return replace(new, cond=self.joined(new.cond))
         return new
 
-    def needs_gate(self, load: Load) -> bool:
-        if load.buffer.space is MemSpace.REGISTER:
+    def needs_gate(self, access: Node) -> bool:
+        """Return whether the access could leave its buffer or do harm.
+
+        A step of an independent axis overwrites no register that another step reads,
+        and a padded step must not read one that it did not write, so those stores stay.
+        """
+        if not isinstance(access, Load | Store):
             return False
-        depends = self.axis.id in self.facts.dependence.of(*load.index)
-        return depends or bool(read_names(load.index) & self.own)
+        if isinstance(access, Store):
+            register = access.buffer.space is MemSpace.REGISTER
+            if not register or self.axis.role is AxisRole.LOOP:
+                return True
+        depends = self.axis.id in self.facts.dependence.of(*access.index)
+        return depends or bool(read_names(access.index) & self.own)
 
     def joined(self, gate: Expr | None) -> Expr:
         return self.guard if gate is None else self.guard & gate

@@ -11,6 +11,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, TypeAlias
 
+from batchlas._kernels.barriers import verify_barriers
 from batchlas._kernels.cores import core_conflict
 from batchlas._kernels.ir import (
     Axis,
@@ -45,6 +46,7 @@ from batchlas._kernels.split import (
     refuse,
     split_axis,
 )
+from batchlas._kernels.threads import has_barriers
 from batchlas._kernels.validate import check_kernel
 from batchlas._kernels.walk import (
     axes_in,
@@ -283,11 +285,15 @@ class Scheduler:
             msg = f"{r.name} is no axis of this kernel"
             raise ValueError(msg)
         check_split(self._facts, r, amount, target)
-        inner = new_rng or inner_axis(r, amount, target, self._next_id)
+        inner = new_rng
+        if inner is None:
+            inner = inner_axis(r, amount, target, self._next_id)
         if const_int(inner.size) != amount:
             msg = f"the new axis {inner.name} does not have {amount} steps"
             raise ValueError(msg)
         new, outer = split_axis(self._ast, r, inner, top=top)
+        if target is Target.LOCAL and has_barriers(new):
+            _check_barriers(new)
         self._next_id = max(self._next_id, inner.id + 1)
         self._replace(new)
         return outer, inner
@@ -383,6 +389,14 @@ def _simple(size: Expr) -> SInt:
     folded = fold(size)
     value = const_int(folded)
     return folded if value is None else value
+
+
+def _check_barriers(kernel: Kernel) -> None:
+    """Refuse threads that would not all come to an authored barrier."""
+    try:
+        verify_barriers(kernel)
+    except ValueError as error:
+        refuse(str(error))
 
 
 def _refuse_if(reason: str | None) -> None:

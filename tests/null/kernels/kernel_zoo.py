@@ -149,19 +149,17 @@ def jac(nb=64, n=4, *, max_sweeps=12, tol=1e-26):
     w = KernelBuilder("jac")
     a, v = w.array("a", F64, (nb, n, n)), w.array("v", F64, (nb, n, n))
     sweeps = w.array("sweeps", F64, (nb,))
-    t, c, s, x1, x2, off, norm, sweep = (
-        w.register(name, F64)
-        for name in ("t", "c", "s", "x1", "x2", "off", "norm", "sweep")
+    t, c, s, off, norm, sweep = (
+        w.register(name, F64) for name in ("t", "c", "s", "off", "norm", "sweep")
     )
 
-    def rotate(size, name, first, second):
-        with w.weak(size, name) as i:
-            x1.set(first(i)[0][first(i)[1]])
-            x2.set(second(i)[0][second(i)[1]])
-            ref, place = first(i)
-            ref[place] = c.get() * x1.get() - s.get() * x2.get()
-            ref, place = second(i)
-            ref[place] = s.get() * x1.get() + c.get() * x2.get()
+    def rotate(ref, name, first, second):
+        x1, x2 = w.register(f"x1{name}", F64), w.register(f"x2{name}", F64)
+        with w.weak(n, name) as i:
+            x1.set(ref[first(i)])
+            x2.set(ref[second(i)])
+            ref[first(i)] = c.get() * x1.get() - s.get() * x2.get()
+            ref[second(i)] = s.get() * x1.get() + c.get() * x2.get()
 
     with w.weak(nb, "b") as b:
         total = w.sum(
@@ -179,9 +177,9 @@ def jac(nb=64, n=4, *, max_sweeps=12, tol=1e-26):
                 t.set(where(small, 0.0, root))
                 c.set(rsqrt(1.0 + t.get() * t.get()))
                 s.set(c.get() * t.get())
-                rotate(n, "ic", lambda i: (a, (b, i, p)), lambda i: (a, (b, i, q)))
-                rotate(n, "ir", lambda i: (a, (b, p, i)), lambda i: (a, (b, q, i)))
-                rotate(n, "iv", lambda i: (v, (b, i, p)), lambda i: (v, (b, i, q)))
+                rotate(a, "ic", lambda i: (b, i, p), lambda i: (b, i, q))
+                rotate(a, "ir", lambda i: (b, p, i), lambda i: (b, q, i))
+                rotate(v, "iv", lambda i: (b, i, p), lambda i: (b, i, q))
             zero = Const(0.0, F64)
             off.set(
                 w.sum(
@@ -314,3 +312,69 @@ def symbolic(n=8, nb=64):
         return {"x": rng().standard_normal((nb, n)), "y": np.zeros((nb, n))}
 
     return Example(w.finish(), make, ("y",), {"nb": nb})
+
+
+def coop_chol(nb=4, n=8, threads=4, *, drop=None):
+    """One matrix per work-group: rows go round over the threads of the group.
+
+    `drop` leaves out the barrier of this number, for tests that must find it missing.
+    """
+    w = KernelBuilder("coop_chol")
+    a, l = w.array("a", F64, (nb, n, n)), w.array("l", F64, (nb, n, n))  # noqa: E741
+    sh = w.local("sh", F64, (n, n))
+    count = iter(range(9))
+
+    def barrier():
+        if next(count) != drop:
+            w.barrier()
+
+    with w.weak(nb, "b") as b, w.threads(threads, "t") as t:
+        with w.weak(n // threads, "r0") as r, w.weak(n, "c0") as c:
+            sh[r * threads + t, c] = a[b, r * threads + t, c]
+        barrier()
+        with w.serial(n, "j") as j:
+            sh[j, j] = sqrt(sh[j, j])
+            barrier()
+            with w.weak(n // threads, "r1") as r:
+                i = r * threads + t
+                with w.where(i > j):
+                    sh[i, j] = sh[i, j] / sh[j, j]
+            barrier()
+            with w.weak(n // threads, "r2") as r, w.weak(n, "c2") as c:
+                i = r * threads + t
+                with w.where((c > j) & (c <= i)):
+                    sh[i, c] = sh[i, c] - sh[i, j] * sh[c, j]
+            barrier()
+        with w.weak(n // threads, "r3") as r, w.weak(n, "c3") as c:
+            i = r * threads + t
+            l[b, i, c] = where(c <= i, sh[i, c], 0.0)
+
+    def make():
+        return {"a": spd(nb, n), "l": np.full((nb, n, n), np.nan)}
+
+    return Example(w.finish(), make, ("l",))
+
+
+def interleaved_solve(nb=8, n=3, width=4):
+    """One matrix per thread, kept in group memory with the thread innermost.
+
+    The copy in is by consecutive threads from consecutive addresses.
+    """
+    w = KernelBuilder("interleaved")
+    cells = n * n
+    a, y = w.array("a", F64, (nb * cells,)), w.array("y", F64, (nb, n))
+    sh = w.local("sh", F64, (cells, width))
+    with w.weak(nb // width, "g") as g, w.threads(width, "t") as t:
+        with w.weak(cells, "e") as e:
+            flat = e * width + t
+            sh[flat % cells, flat // cells] = a[g * (width * cells) + flat]
+        w.barrier()
+        with w.serial(n, "i") as i:
+            dot = w.sum(i, lambda k: sh[i * n + k, t] * y[g * width + t, k])
+            y[g * width + t, i] = (y[g * width + t, i] - dot) / sh[i * (n + 1), t]
+
+    def make():
+        lower = np.tril(spd(nb, n))
+        return {"a": lower.reshape(-1), "y": rng().standard_normal((nb, n))}
+
+    return Example(w.finish(), make, ("y",))
