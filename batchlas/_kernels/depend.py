@@ -44,8 +44,8 @@ class Dependence:
     """D(u) of a kernel's values: the ids of the axes they depend on in data."""
 
     def __init__(self, kernel: Kernel) -> None:
-        self._memo: dict[int, Ids] = {}
-        self._kernel = kernel  # keeps the memoised nodes alive
+        # nodes are kept with their answers, so that no other node gets their id
+        self._memo: dict[int, tuple[Node, Ids]] = {}
         self._temps: dict[int, Ids] = {}
         for stmt in statements(kernel.body):
             if isinstance(stmt, Let):
@@ -62,8 +62,8 @@ class Dependence:
     def _of(self, node: Node) -> Ids:
         known = self._memo.get(id(node))
         if known is None:
-            known = self._memo[id(node)] = self._compute(node)
-        return known
+            known = self._memo[id(node)] = (node, self._compute(node))
+        return known[1]
 
     def _compute(self, node: Node) -> Ids:
         if isinstance(node, Buffer):

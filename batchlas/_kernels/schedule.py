@@ -11,7 +11,6 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, TypeAlias
 
-from batchlas._kernels.barriers import verify_barriers
 from batchlas._kernels.cores import core_conflict
 from batchlas._kernels.ir import (
     Axis,
@@ -40,10 +39,11 @@ from batchlas._kernels.rules import Facts
 from batchlas._kernels.split import (
     THREADS,
     RefusalError,
+    check_barriers,
     check_limits,
     check_split,
     inner_axis,
-    refuse,
+    refuse_if,
     split_axis,
 )
 from batchlas._kernels.threads import has_barriers
@@ -291,9 +291,14 @@ class Scheduler:
         if const_int(inner.size) != amount:
             msg = f"the new axis {inner.name} does not have {amount} steps"
             raise ValueError(msg)
+        return self._split(r, inner, target, top=top)
+
+    def _split(
+        self, r: Axis, inner: Axis, target: Target, *, top: bool
+    ) -> tuple[Axis, Axis]:
         new, outer = split_axis(self._ast, r, inner, top=top)
         if target is Target.LOCAL and has_barriers(new):
-            _check_barriers(new)
+            check_barriers(new)
         self._next_id = max(self._next_id, inner.id + 1)
         self._replace(new)
         return outer, inner
@@ -326,7 +331,7 @@ class Scheduler:
             return self._apply_split(opt)
         if isinstance(opt, PadTo):
             axis = self._axis_at(opt.axis)
-            _refuse_if(pad_conflict(self._ast, axis, opt.amount))
+            refuse_if(pad_conflict(self._ast, axis, opt.amount))
             new, grown = pad_axis(self._ast, axis, opt.amount)
             self._replace(new)
             return (grown,)
@@ -334,7 +339,7 @@ class Scheduler:
             return self._apply_swap(opt)
         if isinstance(opt, TensorCore):
             first = not self._opts
-            _refuse_if(
+            refuse_if(
                 core_conflict(self._ast, self._facts, self._ren, opt, is_first=first)
             )
         msg = f"{opt!r} is no optimisation"
@@ -343,22 +348,23 @@ class Scheduler:
     def _apply_split(self, opt: Split) -> tuple[Axis, ...]:
         axis = self._axis_at(opt.axis)
         if opt.target is Target.LOCAL and not self._ren.has_local:
-            _refuse_if(f"{self._ren.name} has no local indices")
+            refuse_if(f"{self._ren.name} has no local indices")
         amount = opt.amount
         if amount == 0:
             whole = const_int(fold(axis.size))
             if whole is None:
-                _refuse_if(f"the whole of {axis.name} has no constant size")
+                refuse_if(f"the whole of {axis.name} has no constant size")
             amount = whole or 0
         check_split(self._facts, axis, amount, opt.target)
         check_limits(self._facts, self._ren, axis, amount, opt.target)
-        return self.shift_to(axis, amount, opt.target, top=opt.top)
+        inner = inner_axis(axis, amount, opt.target, self._next_id)
+        return self._split(axis, inner, opt.target, top=opt.top)
 
     def _apply_swap(self, opt: Swap) -> tuple[Axis, ...]:
         a, b = self._axis_at(opt.axis), self._axis_at(opt.with_axis)
         for axis in (a, b):
             if axis.role is not AxisRole.GLOBAL:
-                _refuse_if(f"{axis.name} is {axis.role.name}, swaps are of GLOBAL axes")
+                refuse_if(f"{axis.name} is {axis.role.name}, swaps are of GLOBAL axes")
         new: dict[int, Expr] = {
             a.id: Axis(b.id, a.size, a.role, a.name),
             b.id: Axis(a.id, b.size, b.role, b.name),
@@ -369,7 +375,7 @@ class Scheduler:
     def _axis_at(self, position: int) -> Axis:
         axes = self.rngs()
         if not 0 <= position < len(axes):
-            _refuse_if(f"axis {position} of {len(axes)}")
+            refuse_if(f"axis {position} of {len(axes)}")
         return axes[position]
 
     def _replace(self, kernel: Kernel) -> None:
@@ -389,16 +395,3 @@ def _simple(size: Expr) -> SInt:
     folded = fold(size)
     value = const_int(folded)
     return folded if value is None else value
-
-
-def _check_barriers(kernel: Kernel) -> None:
-    """Refuse threads that would not all come to an authored barrier."""
-    try:
-        verify_barriers(kernel)
-    except ValueError as error:
-        refuse(str(error))
-
-
-def _refuse_if(reason: str | None) -> None:
-    if reason is not None:
-        refuse(reason)

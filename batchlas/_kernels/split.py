@@ -10,6 +10,7 @@ from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, NoReturn
 
+from batchlas._kernels.barriers import verify_barriers
 from batchlas._kernels.ir import (
     Axis,
     AxisRole,
@@ -59,6 +60,20 @@ class RefusalError(ValueError):
 def refuse(reason: str) -> NoReturn:
     """Raise the refusal."""
     raise RefusalError(reason)
+
+
+def refuse_if(reason: str | None) -> None:
+    """Raise the refusal if there is a reason for one."""
+    if reason is not None:
+        refuse(reason)
+
+
+def check_barriers(kernel: Kernel) -> None:
+    """Refuse threads that would not all come to an authored barrier."""
+    try:
+        verify_barriers(kernel)
+    except ValueError as error:
+        refuse(str(error))
 
 
 def check_split(facts: Facts, axis: Axis, amount: int, target: Target) -> None:
