@@ -22,6 +22,7 @@ from batchlas._kernels.ir import (
     If,
     Kernel,
     MemSpace,
+    ParallelStore,
     Repeat,
     Stmt,
 )
@@ -104,7 +105,7 @@ class _BarrierCheck:
                 if isinstance(stmt, Repeat):
                     pending = self.touch(stmt, pending)
                 self.passes.pop()
-        for store in getattr(stmt, "stores", ()):
+        for store in stmt.stores if isinstance(stmt, ParallelStore) else ():
             pending = self.touch(store, pending)
         return pending
 
@@ -127,7 +128,7 @@ class _BarrierCheck:
             for earlier in pending:
                 self.compare(earlier, later)
             if later.access.is_write and not one:
-                self.check_alone(effect, later.access)
+                self.check_alone(later.access)
         return [*pending, *new]
 
     def compare(self, a: _Touch, b: _Touch) -> None:
@@ -160,10 +161,8 @@ class _BarrierCheck:
                 return True
         return False
 
-    def check_alone(self, effect: Effect, access: Access) -> None:
-        dep = self.facts.dependence.of(
-            *access.index, getattr(effect.stmt, "gate", None)
-        )
+    def check_alone(self, access: Access) -> None:
+        dep = self.facts.dependence.of(*access.index, access.gate)
         if not dep & _ids(self.local):
             msg = f"{access.buffer.name}: every thread writes the same cell"
             raise ValueError(msg)

@@ -368,9 +368,8 @@ def _literal(value: complex, dtype: DType) -> bool | int | float | complex:
         return complex(value)
     if isinstance(value, complex):
         reject(f"{value!r} is not real")
-    assert not isinstance(value, complex)
-    if dtype.is_int:
-        if int(value) != value:
-            reject(f"{value!r} is no {dtype.value}")
-        return int(value)
-    return float(value)
+    if not dtype.is_int:
+        return float(value)
+    if int(value) != value:
+        reject(f"{value!r} is no {dtype.value}")
+    return int(value)

@@ -12,7 +12,7 @@ from functools import total_ordering
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from batchlas._kernels.ir import Axis
+    from batchlas._kernels.expr import Axis
 
 
 class Target(Enum):

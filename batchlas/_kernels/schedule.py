@@ -11,7 +11,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, TypeAlias
 
-from batchlas._kernels.cores import core_conflict
+from batchlas._kernels.apply import Request, apply_option
 from batchlas._kernels.ir import (
     Axis,
     AxisRole,
@@ -19,34 +19,22 @@ from batchlas._kernels.ir import (
     For,
     Kernel,
     Load,
+    OpaqueCall,
+    OpaqueValue,
     Reduce,
     Stage,
     Store,
 )
 from batchlas._kernels.names import POSITION, coloured, kernel_name
-from batchlas._kernels.options import (
-    Ok,
-    Option,
-    PadTo,
-    Refused,
-    Split,
-    Swap,
-    Target,
-    TensorCore,
-)
-from batchlas._kernels.pad import pad_axis, pad_conflict
+from batchlas._kernels.options import Ok, Option, Refused, Target
 from batchlas._kernels.rules import Facts
 from batchlas._kernels.split import (
     THREADS,
     RefusalError,
-    check_barriers,
-    check_limits,
     check_split,
     inner_axis,
-    refuse_if,
     split_axis,
 )
-from batchlas._kernels.threads import has_barriers
 from batchlas._kernels.validate import check_kernel
 from batchlas._kernels.walk import (
     axes_in,
@@ -63,7 +51,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from batchlas._kernels.depend import Ids
-    from batchlas._kernels.ir import OpaqueCall, OpaqueValue
     from batchlas._kernels.target import Renderer
 
 SInt: TypeAlias = "int | Expr"
@@ -291,16 +278,8 @@ class Scheduler:
         if const_int(inner.size) != amount:
             msg = f"the new axis {inner.name} does not have {amount} steps"
             raise ValueError(msg)
-        return self._split(r, inner, target, top=top)
-
-    def _split(
-        self, r: Axis, inner: Axis, target: Target, *, top: bool
-    ) -> tuple[Axis, Axis]:
         new, outer = split_axis(self._ast, r, inner, top=top)
-        if target is Target.LOCAL and has_barriers(new):
-            check_barriers(new)
-        self._next_id = max(self._next_id, inner.id + 1)
-        self._replace(new)
+        self._replace(new, (inner,))
         return outer, inner
 
     def apply_opt(self, opt: Option, *, append_opt: bool = True) -> Ok | Refused:
@@ -316,71 +295,22 @@ class Scheduler:
         ValueError
             If the work-group memory it needs depends on a symbolic size.
         """
-        saved = self._ast, self._facts, self._next_id
+        axes = tuple(self.rngs())
+        first = not self._opts
+        request = Request(self._facts, self._ren, axes, self._next_id, first)
         try:
-            axes = self._apply(opt)
+            new, made = apply_option(request, opt)
         except RefusalError as refusal:
-            self._ast, self._facts, self._next_id = saved
             return Refused(str(refusal))
+        self._replace(new, made)
         if append_opt:
             self._opts.append(opt)
-        return Ok(axes)
+        return Ok(made)
 
-    def _apply(self, opt: Option) -> tuple[Axis, ...]:
-        if isinstance(opt, Split):
-            return self._apply_split(opt)
-        if isinstance(opt, PadTo):
-            axis = self._axis_at(opt.axis)
-            refuse_if(pad_conflict(self._ast, axis, opt.amount))
-            new, grown = pad_axis(self._ast, axis, opt.amount)
-            self._replace(new)
-            return (grown,)
-        if isinstance(opt, Swap):
-            return self._apply_swap(opt)
-        if isinstance(opt, TensorCore):
-            first = not self._opts
-            refuse_if(
-                core_conflict(self._ast, self._facts, self._ren, opt, is_first=first)
-            )
-        msg = f"{opt!r} is no optimisation"
-        raise TypeError(msg)
-
-    def _apply_split(self, opt: Split) -> tuple[Axis, ...]:
-        axis = self._axis_at(opt.axis)
-        if opt.target is Target.LOCAL and not self._ren.has_local:
-            refuse_if(f"{self._ren.name} has no local indices")
-        amount = opt.amount
-        if amount == 0:
-            whole = const_int(fold(axis.size))
-            if whole is None:
-                refuse_if(f"the whole of {axis.name} has no constant size")
-            amount = whole or 0
-        check_split(self._facts, axis, amount, opt.target)
-        check_limits(self._facts, self._ren, axis, amount, opt.target)
-        inner = inner_axis(axis, amount, opt.target, self._next_id)
-        return self._split(axis, inner, opt.target, top=opt.top)
-
-    def _apply_swap(self, opt: Swap) -> tuple[Axis, ...]:
-        a, b = self._axis_at(opt.axis), self._axis_at(opt.with_axis)
-        for axis in (a, b):
-            if axis.role is not AxisRole.GLOBAL:
-                refuse_if(f"{axis.name} is {axis.role.name}, swaps are of GLOBAL axes")
-        new: dict[int, Expr] = {
-            a.id: Axis(b.id, a.size, a.role, a.name),
-            b.id: Axis(a.id, b.size, b.role, b.name),
-        }
-        self._replace(substitute(self._ast, new))
-        return ()
-
-    def _axis_at(self, position: int) -> Axis:
-        axes = self.rngs()
-        if not 0 <= position < len(axes):
-            refuse_if(f"axis {position} of {len(axes)}")
-        return axes[position]
-
-    def _replace(self, kernel: Kernel) -> None:
+    def _replace(self, kernel: Kernel, made: tuple[Axis, ...] = ()) -> None:
         self._ast = check_kernel(kernel)
         self._facts = Facts(kernel)
+        self._next_id = max(self._next_id, *(axis.id + 1 for axis in made), 0)
 
     def get_optimized_ast(self, name_override: str | None = None) -> Kernel:
         """Return the kernel, named, marked optimised, with what was applied."""

@@ -25,6 +25,7 @@ from batchlas._kernels.ir import (
 from batchlas._kernels.names import letter
 from batchlas._kernels.options import Target
 from batchlas._kernels.rules import Facts, group_conflict, vector_conflict
+from batchlas._kernels.threads import has_barriers
 from batchlas._kernels.walk import (
     buffers,
     const_int,
@@ -68,14 +69,6 @@ def refuse_if(reason: str | None) -> None:
         refuse(reason)
 
 
-def check_barriers(kernel: Kernel) -> None:
-    """Refuse threads that would not all come to an authored barrier."""
-    try:
-        verify_barriers(kernel)
-    except ValueError as error:
-        refuse(str(error))
-
-
 def check_split(facts: Facts, axis: Axis, amount: int, target: Target) -> None:
     """Raise unless the axis may be split so on any target that has the means."""
     if amount <= 1:
@@ -111,7 +104,20 @@ def split_axis(
     """Return the kernel with the axis split, and what is left of the axis.
 
     An outer axis of one step leaves the kernel, and its uses become the inner axis.
+    Threads are refused where they would not all come to an authored barrier.
     """
+    new, outer = _split(kernel, axis, inner, top=top)
+    if inner.role is AxisRole.LOCAL and has_barriers(new):
+        try:
+            verify_barriers(new)
+        except ValueError as error:
+            refuse(str(error))
+    return new, outer
+
+
+def _split(
+    kernel: Kernel, axis: Axis, inner: Axis, *, top: bool
+) -> tuple[Kernel, Axis]:
     amount = const_int(inner.size) or 1
     outer = replace(axis, size=fold(binary(BinaryOp.FLOORDIV, axis.size, amount)))
     if const_int(outer.size) == 1:
@@ -149,6 +155,8 @@ def check_limits(
         if threads > ren.max_workgroup:
             refuse(f"{threads} threads in a group, at most {ren.max_workgroup}")
     need = group_bytes(facts, axis, amount, target)
+    if need and not ren.has_shared:
+        refuse(f"{ren.name} has no work-group memory")
     if need > ren.shared_max:
         refuse(f"{need} bytes of work-group memory, at most {ren.shared_max}")
 

@@ -17,8 +17,11 @@ from batchlas._kernels.ir import (
     Const,
     Expr,
     For,
+    If,
     Node,
+    ParallelStore,
     Reduce,
+    Repeat,
     ScalarArg,
     Stage,
     Stmt,
@@ -52,29 +55,31 @@ def children(node: Node) -> Iterator[Node]:
             yield from (item for item in value if isinstance(item, Node))
 
 
-def post_order(root: Node | Iterable[Node]) -> Iterator[Node]:
-    """Yield every node once (by identity), each after its sources."""
+def post_order(root: Node | Iterable[Node]) -> list[Node]:
+    """Return every node once (by identity), each after its sources."""
+    out: list[Node] = []
     seen: set[int] = set()
-    roots = [root] if isinstance(root, Node) else list(root)
-    for top in roots:
-        yield from _post_order(top, seen)
 
+    def visit(node: Node) -> None:
+        if id(node) not in seen:
+            seen.add(id(node))
+            for child in children(node):
+                visit(child)
+            out.append(node)
 
-def _post_order(node: Node, seen: set[int]) -> Iterator[Node]:
-    if id(node) in seen:
-        return
-    seen.add(id(node))
-    for child in children(node):
-        yield from _post_order(child, seen)
-    yield node
+    for top in [root] if isinstance(root, Node) else list(root):
+        visit(top)
+    return out
 
 
 def statements(block: Iterable[Stmt]) -> Iterator[Stmt]:
     """Yield the statements of a block and of the blocks inside, outer ones first."""
     for stmt in block:
         yield stmt
-        yield from statements(getattr(stmt, "body", ()))
-        yield from statements(getattr(stmt, "stores", ()))
+        if isinstance(stmt, For | Repeat | If):
+            yield from statements(stmt.body)
+        elif isinstance(stmt, ParallelStore):
+            yield from stmt.stores
 
 
 def map_children(node: NodeT, fn: Callable[[Node], Node]) -> NodeT:

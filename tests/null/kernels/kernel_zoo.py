@@ -378,3 +378,30 @@ def interleaved_solve(nb=8, n=3, width=4):
         return {"a": lower.reshape(-1), "y": rng().standard_normal((nb, n))}
 
     return Example(w.finish(), make, ("y",))
+
+
+def register_chol(n=3, nb=8):
+    """Right-looking, the matrix in registers, the batch padded and guarded."""
+    w = KernelBuilder("register_chol")
+    count, padded = w.scalar("nb"), w.scalar("nb_padded", multiple_of=8)
+    a = w.array("a", F64, (count, n, n))
+    l = w.array("l", F64, (count, n, n))  # noqa: E741
+    r = w.register("r", F64, (n, n))
+    with w.weak(padded, "b") as b, w.guard(b < count):
+        with w.weak(n, "i0") as i, w.weak(n, "c0") as c:
+            r[i, c] = a[b, i, c]
+        with w.serial(n, "j") as j:
+            root = w.let(rsqrt(r[j, j]), "root")
+            with w.weak(n, "i1") as i, w.where(i >= j):
+                r[i, j] = r[i, j] * root
+            pair = w.nest(WEAK, (n, n), ("i2", "c2"))
+            with pair as (i, c), w.where((c > j) & (c <= i)):
+                r[i, c] = r[i, c] - r[i, j] * r[c, j]
+        with w.weak(n, "i3") as i, w.weak(n, "c3") as c:
+            l[b, i, c] = where(c <= i, r[i, c], 0.0)
+
+    def make():
+        return {"a": spd(nb, n), "l": np.full((nb, n, n), np.nan)}
+
+    scalars = {"nb": nb, "nb_padded": -(-nb // 8) * 8}
+    return Example(w.finish(), make, ("l",), scalars)

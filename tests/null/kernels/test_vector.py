@@ -10,12 +10,14 @@ from kernel_zoo import (
     jac,
     nested_sums,
     position,
+    register_chol,
     solve,
     svd,
     syrk,
 )
 
 from batchlas._kernels.build import KernelBuilder
+from batchlas._kernels.interpret import check_independence, run
 from batchlas._kernels.ir import AxisRole, DType
 from batchlas._kernels.options import Ok, Refused, Split, Target
 from batchlas._kernels.schedule import Scheduler
@@ -58,6 +60,19 @@ def test_the_batch_axis_of_every_kernel(example):
     want, got = example.run(), example.run(k.get_optimized_ast(), order="reverse")
     for name, value in want.items():
         np.testing.assert_allclose(got[name], value, rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("nb", [8, 5, 11])
+@pytest.mark.parametrize("target", [VECTOR, Target.LOCAL])
+def test_a_matrix_in_registers_with_a_guarded_batch(nb, target):
+    example = register_chol(3, nb)
+    check_independence(example.kernel, example.make(), example.scalars)
+    k = fresh(example)
+    assert position(k, "b") not in k.upcastable_dims()
+    assert isinstance(k.apply_opt(Split(position(k, "b"), 4, target)), Ok)
+    got = example.run(k.get_optimized_ast(), order=1)["l"]
+    want = np.linalg.cholesky(example.make()["a"])
+    np.testing.assert_allclose(got, want, atol=1e-12)
 
 
 def test_a_finished_lane_stores_nothing_more():
@@ -163,8 +178,6 @@ def test_vector_lanes_keep_their_own_registers():
         r[0] = x[v]
         r[1] = 2.0 * r[0]
         x[v] = r[1] + r[0]
-    from batchlas._kernels.interpret import run
-
     arrays = {"x": np.arange(8.0)}
     run(w.finish(), arrays)
     np.testing.assert_array_equal(arrays["x"], 3 * np.arange(8.0))
@@ -176,8 +189,6 @@ def test_unrolled_lanes_share_registers():
     with w.nest(AxisRole.UPCAST, (4,), ("u",)) as (u,):
         r.set(x[u])
         x[u] = r.get()
-    from batchlas._kernels.interpret import run
-
     arrays = {"x": np.arange(4.0)}
     run(w.finish(), arrays)
     # the last lane's value is left in the one register: why rules refuse such lanes
