@@ -35,7 +35,7 @@ CASES = {
         "pad:2:4,split:0:4:vector,split:3:2:lanes",
     ),
     "call": (call(4, 4), "split:1:2:local"),
-    "svd": (svd(8, 4, 3), "split:2:2:lanes,split:5:4:vector"),
+    "svd": (svd(8, 4, 3), "split:2:2:lanes,split:4:4:vector"),
 }
 
 
