@@ -15,7 +15,6 @@ from batchlas._kernels.ir import (
     BinaryOp,
     Cast,
     Const,
-    DType,
     Expr,
     Fma,
     Load,
@@ -67,6 +66,8 @@ UNARY: dict[UnaryOp, Callable[[Any], Any]] = {
     UnaryOp.ABS: abs,
     UnaryOp.SQRT: np.sqrt,
     UnaryOp.RSQRT: _rsqrt,
+    UnaryOp.EXP: np.exp,
+    UnaryOp.LOG: np.log,
     UnaryOp.CONJ: np.conj,
     UnaryOp.REAL: lambda x: x.real,
     UnaryOp.IMAG: lambda x: x.imag,
@@ -260,4 +261,3 @@ _MAKERS: dict[type, Callable[[Evaluator, Any], Value]] = {
     OpaqueValue: Evaluator.opaque,
     AddressOf: Evaluator.address,
 }
-INDEX_CAST = CASTS[DType.INT64]

@@ -218,7 +218,7 @@ class Unary(Expr):
             allowed = kind is DType.BOOL
         elif self.op in {UnaryOp.NEG, UnaryOp.ABS}:
             allowed = kind is not DType.BOOL
-        elif self.op is UnaryOp.RSQRT:
+        elif self.op in {UnaryOp.RSQRT, UnaryOp.EXP, UnaryOp.LOG}:
             allowed = kind.is_inexact and not kind.is_complex
         else:
             allowed = kind.is_inexact

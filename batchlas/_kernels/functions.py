@@ -28,6 +28,16 @@ def rsqrt(x: Expr) -> Expr:
     return Unary(UnaryOp.RSQRT, x)
 
 
+def exp(x: Expr) -> Expr:
+    """Return e to the power of a real x."""
+    return Unary(UnaryOp.EXP, x)
+
+
+def log(x: Expr) -> Expr:
+    """Return the natural logarithm of a real x."""
+    return Unary(UnaryOp.LOG, x)
+
+
 def absolute(x: Expr) -> Expr:
     """Return the modulus; a real number also for complex x."""
     return Unary(UnaryOp.ABS, x)

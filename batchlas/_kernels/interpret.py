@@ -163,9 +163,9 @@ class _Launch:
         axes = thread_axes(self.facts)
         groups = [axis for axis in axes if axis.role is AxisRole.GLOBAL]
         local = [axis for axis in axes if axis.role is not AxisRole.GLOBAL]
-        program = Executor(self.values, single_thread_axes(self.facts), self.rng).block(
-            self.kernel.body
-        )
+        program = Executor(
+            self.values, single_thread_axes(self.facts, grouped=False), self.rng
+        ).block(self.kernel.body)
         sizes = [self.steps(n) for n in self.integers(axis.size for axis in groups)]
         with np.errstate(all="ignore"):
             for group in product(*sizes):

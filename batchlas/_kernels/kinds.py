@@ -87,6 +87,8 @@ class UnaryOp(Enum):
     ABS = "abs"  # of a complex number: its modulus, a real number
     SQRT = "sqrt"
     RSQRT = "rsqrt"
+    EXP = "exp"
+    LOG = "log"
     CONJ = "conj"
     REAL = "real"
     IMAG = "imag"

@@ -191,6 +191,8 @@ C128, C64 = DType.COMPLEX128, DType.COMPLEX64
         (f.sqrt, F64, (2.0,), np.sqrt(2.0)),
         (f.rsqrt, F32, (2.0,), np.float32(1) / np.sqrt(np.float32(2))),
         (f.absolute, F64, (-2.0,), 2.0),
+        (f.exp, F64, (2.0,), np.exp(2.0)),
+        (f.log, F32, (2.0,), np.log(np.float32(2.0))),
         (lambda x: -x, F64, (-2.0,), 2.0),
         (f.minimum, F64, (2.0, 1.0), 1.0),
         (f.maximum, F64, (2.0, 1.0), 2.0),

@@ -308,6 +308,34 @@ def test_an_if_forbids_lanes():
     assert [k.rngs()[p].name for p in k.upcastable_dims()] == ["i"]
 
 
+def test_a_condition_that_reads_memory_forbids_lanes():
+    w = KernelBuilder()
+    x = w.array("x", F64, (8,))
+    with w.weak(8, "b") as b, w.repeat() as loop:
+        x[b] = 0.5 * x[b]
+        loop.again_while(x[b] > 1.0)
+    k = fresh(w)
+    assert "condition depends" in refusal(k, Split(0, 2, UP))
+
+
+def test_how_often_a_loop_repeats_is_a_dependence():
+    w = KernelBuilder()
+    x, r, c = w.array("x", F64, (8,)), w.register("r", F64), w.register("c", F64)
+    with w.weak(8, "b") as b:
+        r.set(x[b])
+        c.set(0.0)
+        with w.repeat() as loop:
+            c.set(c.get() + 1.0)
+            r.set(r.get() - 1.0)
+            loop.again_while(r.get() > 0.0)
+    facts = Facts(w.finish())
+    b = next(a for a in facts.axes if a.name == "b")
+    yes = facts.shared(b, to_groups=False).yes
+    counted = [e for e in yes if e.writes == {"c"}]
+    # the count differs between steps of b; that it starts from zero does not
+    assert [e.reads for e in counted] == [{"c"}]
+
+
 def test_opaque_values_count_as_opaque():
     from batchlas._kernels.ir import DType, OpaqueValue
 
