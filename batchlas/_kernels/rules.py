@@ -8,7 +8,7 @@ shared storage forbids those.  Each rule returns the reason of a refusal or None
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from batchlas._kernels.affine import linear, owner_keys
 from batchlas._kernels.depend import (
@@ -176,13 +176,21 @@ class Shared:
 
 def shares_memory(_facts: Facts, axis: Axis, shared: Shared) -> str | None:
     """Rule a: code on both sides of the axis touches one storage, one side writes."""
-    for inner in shared.yes:
-        for outer in shared.no:
-            common = (inner.reads | inner.writes) & (outer.reads | outer.writes)
-            hit = common & (inner.writes | outer.writes) & shared.memory
-            if hit:
-                return f"{axis.name} shares {min(hit)} with code outside it"
+    inner, outer = _touched(shared.yes), _touched(shared.no)
+    hit = (inner.all & outer.written) | (inner.written & outer.all)
+    if hit & shared.memory:
+        return f"{axis.name} shares {min(hit & shared.memory)} with code outside it"
     return None
+
+
+class _Names(NamedTuple):
+    written: frozenset[str]
+    all: frozenset[str]
+
+
+def _touched(effects: list[Effect]) -> _Names:
+    written = frozenset().union(*(e.writes for e in effects))
+    return _Names(written, written.union(*(e.reads for e in effects)))
 
 
 def leaves_register(_facts: Facts, axis: Axis, shared: Shared) -> str | None:

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from kernel_zoo import F64, coop_chol, interleaved_solve, names, position
+from kernel_zoo import F64, names, position
+from kernel_zoo_threads import coop_chol, interleaved_solve
 
 from batchlas._kernels.barriers import verify_barriers
 from batchlas._kernels.build import KernelBuilder

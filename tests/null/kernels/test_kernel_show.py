@@ -3,18 +3,8 @@
 from pathlib import Path
 
 import pytest
-from kernel_zoo import (
-    BOOL,
-    F32,
-    F64,
-    call,
-    chol,
-    coop_chol,
-    gram,
-    nested_sums,
-    svd,
-    syrk,
-)
+from kernel_zoo import BOOL, F32, F64, call, chol, gram, nested_sums, svd, syrk
+from kernel_zoo_threads import coop_chol
 
 from batchlas._kernels import functions as f
 from batchlas._kernels.build import KernelBuilder

@@ -265,3 +265,30 @@ def test_symbolic_threads_make_the_memory_undecidable():
         k.apply_opt(Split(1, 4, LOCAL))
     assert k.ast() is before
     assert k.applied_opts() == []
+
+
+def test_18_buffers_of_the_author_count_as_well():
+    from batchlas._kernels.build import KernelBuilder
+    from batchlas._kernels.ir import DType
+
+    def kernel():
+        w = KernelBuilder()
+        x, y = w.array("x", DType.FLOAT64, (4, 8)), w.array("y", DType.FLOAT64, (4,))
+        sh = w.local("sh", DType.FLOAT64, (8,))
+        with w.weak(4, "b") as b:
+            sh[0] = 1.0
+            y[b] = w.sum(8, lambda t: x[b, t])
+        return w.finish()
+
+    for limit, fits in ((95, False), (96, True)):
+        k = Scheduler(kernel(), replace(CUDA, shared_max=limit))
+        k.convert_loop_to_global()
+        if fits:
+            assert isinstance(k.apply_opt(Split(1, 4, LOCAL)), Ok)
+        else:
+            refused(k, Split(1, 4, LOCAL), "96 bytes")
+
+
+def test_18_no_grouped_reduction_without_shared_memory():
+    k = fresh(gram(), replace(CUDA, has_shared=False))
+    refused(k, Split(3, 4, LOCAL), "no work-group memory")

@@ -10,11 +10,11 @@ from kernel_zoo import (
     jac,
     nested_sums,
     position,
-    register_chol,
     solve,
     svd,
     syrk,
 )
+from kernel_zoo_threads import register_chol
 
 from batchlas._kernels.build import KernelBuilder
 from batchlas._kernels.interpret import check_independence, run
