@@ -77,18 +77,17 @@ def test_02_only_axes_of_outermost_loops(example, promoted):
 
 def test_02_nothing_is_promoted_beside_a_stage():
     w = KernelBuilder()
-    x = w.array("x", DType.FLOAT64, (8, 4))
-    inside, outside = (
-        w.register("s", DType.FLOAT64, (4,)),
-        w.register("o", DType.FLOAT64, (4,)),
-    )
+    x, z = w.array("x", DType.FLOAT64, (8, 4)), w.array("z", DType.FLOAT64, (4,))
+    inside = w.register("s", DType.FLOAT64, (4,))
+    outside = w.register("o", DType.FLOAT64, (4,))
     with w.weak(8, "b") as b:
         w.stage(inside, lambda i: x[b, i])
         x[b, 0] = inside[1]
+    assert axis(fresh_of(w), "b").role is G
+    w.stage(outside, lambda i: z[i])
     k = fresh_of(w)
-    assert axis(k, "b").role is G
-    w.stage(outside, lambda i: x[0, i])
-    assert axis(fresh_of(w), "b").role is W
+    assert axis(k, "b").role is W
+    assert k.threadless() == []  # only the stage keeps b from the groups
 
 
 def fresh_of(builder):
