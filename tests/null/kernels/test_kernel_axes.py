@@ -87,7 +87,17 @@ def test_02_nothing_is_promoted_beside_a_stage():
     w.stage(outside, lambda i: z[i])
     k = fresh_of(w)
     assert axis(k, "b").role is W
-    assert k.threadless() == []  # only the stage keeps b from the groups
+    assert "b" not in names(k.threadless())  # only the stage keeps it
+
+
+def test_02_a_size_in_memory_is_not_known_at_launch():
+    w = KernelBuilder()
+    count, x = w.array("count", DType.INT64, (1,)), w.array("x", DType.FLOAT64, (8,))
+    with w.weak(count[0], "i") as i:
+        x[i] = 1.0
+    k = fresh_of(w)
+    assert axis(k, "i").role is W
+    assert k.threadless() == []
 
 
 def fresh_of(builder):
