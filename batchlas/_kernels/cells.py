@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Index = tuple[int, ...]
+Scalar: TypeAlias = Any  # a NumPy scalar, or a Python int or bool
 CASTS: dict[DType, Callable[[Any], Any]] = {
     DType.BOOL: bool,
     DType.INT32: int,
@@ -109,7 +110,7 @@ class Cells:
                 msg = f"{self.buffer.name}{list(index)} is outside {list(self.shape)}"
                 raise InterpretError(msg)
 
-    def _place(self, index: Index) -> Any:  # noqa: ANN401
+    def _place(self, index: Index) -> Scalar:
         if self.strides is None:
             return index
         place = self.offset + sum(
@@ -120,7 +121,7 @@ class Cells:
             raise InterpretError(msg)
         return place
 
-    def read(self, index: Index) -> Any:  # noqa: ANN401
+    def read(self, index: Index) -> Scalar:
         """Return the value of a cell."""
         self._check(index)
         if self.array is not None:
@@ -130,7 +131,7 @@ class Cells:
             raise InterpretError(msg)
         return self.values[index]
 
-    def write(self, index: Index, value: Any) -> None:  # noqa: ANN401
+    def write(self, index: Index, value: Scalar) -> None:
         """Set the value of a cell."""
         self._check(index)
         if self.array is not None:
@@ -138,7 +139,7 @@ class Cells:
         else:
             self.values[index] = value
 
-    def same(self, index: Index, value: Any) -> bool:  # noqa: ANN401
+    def same(self, index: Index, value: Scalar) -> bool:
         """Return whether the cell holds this value already."""
         return bool(self.array is None or self.array[self._place(index)] == value)
 
@@ -156,7 +157,7 @@ class Tracker:
         if axis is not None:
             self._raise(axis, "reads", cells, index)
 
-    def write(self, cells: Cells, index: Index, value: Any, lane: Lane) -> None:  # noqa: ANN401
+    def write(self, cells: Cells, index: Index, value: Scalar, lane: Lane) -> None:
         """Raise if another step wrote another value; then tag the cell."""
         register = cells.buffer.space is MemSpace.REGISTER
         if not register and not cells.same(index, value):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from batchlas._kernels.cells import CASTS, InterpretError
+from batchlas._kernels.cells import CASTS, InterpretError, Scalar
 from batchlas._kernels.ir import (
     AddressOf,
     Axis,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     Value: TypeAlias = Callable[["Lane"], Any]
 
 
-def _rsqrt(x: Any) -> Any:  # noqa: ANN401
+def _rsqrt(x: Scalar) -> Scalar:
     return type(x)(1) / np.sqrt(x)
 
 
@@ -172,7 +172,7 @@ class Evaluator:
     def select(self, expr: Select) -> Value:
         cond, a, b = self.functions_of((expr.cond, expr.a, expr.b))
 
-        def value(lane: Lane) -> Any:  # noqa: ANN401
+        def value(lane: Lane) -> Scalar:
             yes, no = a(lane), b(lane)
             return yes if cond(lane) else no
 
@@ -187,7 +187,7 @@ class Evaluator:
         gate = None if expr.gate is None else self.function(expr.gate)
         zero = CASTS[expr.dtype](0)
 
-        def value(lane: Lane) -> Any:  # noqa: ANN401
+        def value(lane: Lane) -> Scalar:
             if gate is not None and not gate(lane):
                 return zero
             place = tuple(fn(lane) for fn in index)
@@ -207,7 +207,7 @@ class Evaluator:
         ids = [axis.id for axis in expr.axes]
         term = self.function(expr.value)
 
-        def over(depth: int, lane: Lane, total: Any) -> Any:  # noqa: ANN401
+        def over(depth: int, lane: Lane, total: Scalar) -> Scalar:
             if depth == len(ids):
                 return fold(total, term(lane))
             for step in self.order(sizes[depth](lane)):
@@ -225,7 +225,7 @@ class Evaluator:
     def address(self, expr: AddressOf) -> Value:
         index = self.functions_of(expr.index)
 
-        def value(lane: Lane) -> Any:  # noqa: ANN401
+        def value(lane: Lane) -> Scalar:
             cells = self.cells(expr.buffer, lane)
             place = tuple(fn(lane) for fn in index)
             if cells.array is None:
