@@ -14,6 +14,8 @@ from kernel_zoo import (
     syrk,
 )
 
+from batchlas._kernels.build import KernelBuilder
+from batchlas._kernels.interpret import run
 from batchlas._kernels.ir import Binary, Load, Reduce, ReduceOp, Select, Store
 from batchlas._kernels.kinds import DType
 from batchlas._kernels.options import Ok, PadTo, Refused, Split, Target
@@ -145,8 +147,6 @@ def test_identities():
 
 
 def test_a_staged_axis_is_not_padded():
-    from batchlas._kernels.build import KernelBuilder
-
     w = KernelBuilder()
     x, s = w.array("x", DType.FLOAT64, (8, 6)), w.register("s", DType.FLOAT64, (6,))
     with w.weak(8, "b") as b:
@@ -154,3 +154,47 @@ def test_a_staged_axis_is_not_padded():
         x[b, 0] = s[5]
     k = Scheduler(w.finish(), CUDA)
     assert isinstance(k.apply_opt(PadTo(position(k, "s0"), 4)), Refused)
+
+
+@pytest.mark.parametrize("space", ["memory", "register"])
+def test_a_padded_serial_loop_does_nothing_more(space):
+    w = KernelBuilder()
+    x, y = w.array("x", DType.FLOAT64, (3,)), w.array("y", DType.FLOAT64, ())
+    total = y if space == "memory" else w.register("r", DType.FLOAT64)
+    total.set(1.0)
+    with w.serial(3, "j") as j:
+        total.set(2.0 * total.get() + x[j])
+    if space == "register":
+        y.set(total.get())
+    k = Scheduler(w.finish(), CUDA)
+    assert isinstance(k.apply_opt(PadTo(position(k, "j"), 4)), Ok)
+    arrays = {"x": np.ones(3), "y": np.zeros(())}
+    run(k.ast(), arrays)
+    assert arrays["y"] == 15.0
+
+
+def test_a_padded_step_does_not_repeat_for_ever():
+    w = KernelBuilder()
+    y = w.array("y", DType.FLOAT64, (3,))
+    with w.weak(3, "b") as b, w.repeat() as loop:
+        y[b] = y[b] + 1.0
+        loop.again_while(y[b] < 5.0)  # a gated load is zero, and zero stays below 5
+    k = Scheduler(w.finish(), CUDA)
+    assert isinstance(k.apply_opt(PadTo(0, 4)), Ok)
+    arrays = {"y": np.arange(3.0)}
+    run(k.ast(), arrays)
+    np.testing.assert_array_equal(arrays["y"], [5.0, 5.0, 5.0])
+
+
+def test_a_register_subscript_of_a_padded_step_is_gated():
+    w = KernelBuilder()
+    x, y = w.array("x", DType.FLOAT64, (3,)), w.array("y", DType.FLOAT64, (3,))
+    r = w.register("r", DType.INT64)
+    with w.weak(3, "b") as b:
+        r.set(b)
+        y[b] = x[r.get()]
+    k = Scheduler(w.finish(), CUDA)
+    assert isinstance(k.apply_opt(PadTo(0, 4)), Ok)
+    arrays = {"x": np.arange(3.0), "y": np.zeros(3)}
+    run(k.ast(), arrays, order="reverse")
+    np.testing.assert_array_equal(arrays["y"], arrays["x"])
