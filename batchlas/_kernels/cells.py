@@ -30,6 +30,10 @@ class InterpretError(RuntimeError):
     """A kernel does what no target defines: reads outside an array, say."""
 
 
+class UnwrittenError(InterpretError):
+    """A cell of inner storage is read before it is written."""
+
+
 class DependenceError(InterpretError):
     """Steps of an axis that should be independent, or threads, meet in one cell."""
 
@@ -128,7 +132,7 @@ class Cells:
             return CASTS[self.buffer.dtype](self.array[self._place(index)])
         if index not in self.values:
             msg = f"{self.buffer.name}{list(index)} is read before it is written"
-            raise InterpretError(msg)
+            raise UnwrittenError(msg)
         return self.values[index]
 
     def write(self, index: Index, value: Scalar) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import operator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from batchlas._kernels.cells import CASTS, InterpretError, Scalar
+from batchlas._kernels.cells import CASTS, InterpretError, Scalar, UnwrittenError
 from batchlas._kernels.ir import (
     AddressOf,
     Axis,
@@ -116,6 +117,16 @@ class Evaluator:
         self.tracker = tracker
         self.memory: dict[str, Cells] = {}
         self._made: dict[int, tuple[Expr, Value]] = {}
+
+    def probe(self, value: Value, lane: Lane) -> None:
+        """Raise if a value, which nobody will use, reads outside an array.
+
+        A target may compute a store's value before it looks at the gate.
+        """
+        tracker, self.tracker = self.tracker, None
+        with suppress(UnwrittenError):
+            value(lane)
+        self.tracker = tracker
 
     def function(self, expr: Expr) -> Value:
         """Return the expression as a function of a lane."""

@@ -98,10 +98,12 @@ class Executor:
             for lane in lanes:
                 if not lane.active or any(lane.at[axis] for axis in alone):
                     continue
-                if gate is None or gate(lane):
-                    place = tuple(fn(lane) for fn in index)
-                    cells = self.values.cells(stmt.buffer, lane)
-                    out.append((cells, place, value(lane), lane))
+                if gate is not None and not gate(lane):
+                    self.values.probe(value, lane)
+                    continue
+                place = tuple(fn(lane) for fn in index)
+                cells = self.values.cells(stmt.buffer, lane)
+                out.append((cells, place, value(lane), lane))
             return out
 
         return writes

@@ -119,7 +119,11 @@ class Let(Stmt):
 
 @dataclass(frozen=True, slots=True)
 class Store(Stmt):
-    """Write one element; where the gate is false nothing is written."""
+    """Write one element; where the gate is false nothing is written.
+
+    A target may compute the value all the same, so loads in it need their own gates
+    where they would leave their array.
+    """
 
     buffer: Buffer
     index: tuple[Expr, ...]

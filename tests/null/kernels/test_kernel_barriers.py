@@ -241,3 +241,17 @@ def test_kernels_without_authored_threads_pass():
     from kernel_zoo import chol
 
     verify_barriers(chol().kernel)
+
+
+def test_every_group_fills_its_own_memory():
+    w = KernelBuilder()
+    y, sh = w.array("y", F64, (4,)), w.local("sh", F64, (1,))
+    with w.weak(4, "b") as b:
+        sh[0] = 2.0
+        y[b] = sh[0]
+    k = Scheduler(w.finish(), CUDA)
+    k.convert_loop_to_global()
+    assert k.axis_types() == [AxisRole.GLOBAL]
+    arrays = {"y": np.zeros(4)}
+    run(k.ast(), arrays)  # a group that left the store to another would find nothing
+    np.testing.assert_array_equal(arrays["y"], [2.0] * 4)

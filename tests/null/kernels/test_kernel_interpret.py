@@ -318,6 +318,20 @@ def test_reading_outside_is_an_error_and_a_gate_prevents_it(shift):
     assert arrays["y"].sum() == 10.0 - (1.0 if shift == 1 else 4.0)
 
 
+def test_the_gate_of_a_store_does_not_guard_its_loads():
+    w = KernelBuilder()
+    x, r = w.array("x", F64, (4,)), w.register("r", F64)
+    with w.weak(5, "i") as i, w.where(i < 4):
+        x[i] = x[i] + 1.0
+    with pytest.raises(InterpretError, match="outside"):
+        run(w.finish(), {"x": np.zeros(4)})
+    w = KernelBuilder()
+    x, r = w.array("x", F64, (4,)), w.register("r", F64)
+    with w.weak(5, "i") as i, w.where(i < 0):
+        x[i] = r.get()  # never written, never used
+    run(w.finish(), {"x": np.zeros(4)})
+
+
 def test_unwritten_registers_are_not_read():
     w = KernelBuilder()
     x, r = w.array("x", F64, (1,)), w.register("r", F64)

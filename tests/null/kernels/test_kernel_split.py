@@ -155,6 +155,7 @@ def test_17_grouped_reduction(top):
     (reduce,) = reductions(k.ast())
     outer, inner = answer.axes
     index = reduce.value.a.index[-1]
+    assert reduce.axes == (outer, inner)
     assert index == (inner * outer.size + outer if top else outer * 4 + inner)
 
 
