@@ -124,8 +124,10 @@ class _BarrierCheck:
             for access in effect.accesses
             if access.buffer.space is not MemSpace.REGISTER
         ]
-        for later in new:
-            for earlier in pending:
+        for number, later in enumerate(new):
+            # also with the other accesses of its own statement: threads are not at
+            # the same place of it
+            for earlier in [*pending, *new[:number]]:
                 self.compare(earlier, later)
             if later.access.is_write and not one:
                 self.check_alone(later.access)

@@ -13,7 +13,7 @@ from batchlas._kernels.interpret import (
     check_independence,
     run,
 )
-from batchlas._kernels.ir import AxisRole
+from batchlas._kernels.ir import AxisRole, DType
 from batchlas._kernels.options import Ok, Refused, Split, Target
 from batchlas._kernels.rules import Facts
 from batchlas._kernels.schedule import Scheduler
@@ -254,4 +254,58 @@ def test_every_group_fills_its_own_memory():
     assert k.axis_types() == [AxisRole.GLOBAL]
     arrays = {"y": np.zeros(4)}
     run(k.ast(), arrays)  # a group that left the store to another would find nothing
+    np.testing.assert_array_equal(arrays["y"], [2.0] * 4)
+
+
+def test_threads_meet_within_one_statement():
+    w = KernelBuilder()
+    sh = w.local("sh", F64, (4,))
+    with w.threads(4, "t") as t:
+        sh[t] = 1.0
+        w.barrier()
+        sh[t] = sh[(t + 1) % 4]
+    with pytest.raises(ValueError, match="threads need a barrier"):
+        verify_barriers(w.finish())
+
+
+def test_a_gate_separates_only_from_what_all_threads_agree_on():
+    def kernel(serial):
+        w = KernelBuilder()
+        sh = w.local("sh", F64, (4,))
+        loop = w.serial(4, "c") if serial else w.weak(4, "c")
+        with w.threads(4, "t") as t, loop as c:
+            with w.where(t > c):
+                sh[t] = sh[c]
+            w.barrier()
+        return w.finish()
+
+    verify_barriers(kernel(serial=True))
+    # threads of a weak loop are not at the same c
+    with pytest.raises(ValueError, match="threads need a barrier"):
+        verify_barriers(kernel(serial=False))
+
+
+def test_a_gate_does_not_separate_from_a_register():
+    w = KernelBuilder()
+    sh, r = w.local("sh", F64, (4,)), w.register("r", DType.INT64)
+    with w.threads(4, "t") as t:
+        r.set(3 - t)
+        with w.where(t > r.get()):
+            sh[t] = sh[r.get()]
+    with pytest.raises(ValueError, match="threads need a barrier"):
+        verify_barriers(w.finish())
+
+
+def test_one_thread_needs_no_barrier_for_itself():
+    w = KernelBuilder()
+    y, sh = w.array("y", F64, (4,)), w.local("sh", F64, (2,))
+    with w.threads(4, "t") as t:
+        sh[0] = 1.0
+        sh[1] = sh[0] + 1.0
+        w.barrier()
+        y[t] = sh[1]
+    kernel = w.finish()
+    verify_barriers(kernel)
+    arrays = {"y": np.zeros(4)}
+    run(kernel, arrays, order="reverse")
     np.testing.assert_array_equal(arrays["y"], [2.0] * 4)
