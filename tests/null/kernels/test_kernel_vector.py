@@ -193,3 +193,14 @@ def test_unrolled_lanes_share_registers():
     run(w.finish(), arrays)
     # the last lane's value is left in the one register: why rules refuse such lanes
     np.testing.assert_array_equal(arrays["x"], [3.0] * 4)
+
+
+def test_a_register_that_all_lanes_set_alike_is_no_meeting():
+    w = KernelBuilder()
+    x, y, r = w.array("x", F64, (4,)), w.array("y", F64, (4, 4)), w.register("r", F64)
+    with w.weak(4, "b") as b, w.weak(4, "i") as i:
+        r.set(x[b])
+        y[b, i] = 2.0 * r.get()
+    k = fresh(w)
+    assert isinstance(k.apply_opt(Split(position(k, "i"), 4, Target.UPCAST)), Ok)
+    check_independence(k.ast(), {"x": np.arange(4.0), "y": np.zeros((4, 4))})
