@@ -1,0 +1,255 @@
+"""Accesses: flat subscripts, loads and stores of one cell or of one cell per lane."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+from batchlas._kernels.affine import linear
+from batchlas._kernels.functions import cast
+from batchlas._kernels.ir import (
+    INDEX,
+    AddressOf,
+    Axis,
+    Buffer,
+    DType,
+    Expr,
+    Load,
+    MemSpace,
+    index_const,
+)
+from batchlas._kernels.render.rendered import RenderError
+from batchlas._kernels.render.values import Value, bare
+from batchlas._kernels.walk import const_int, fold, post_order
+
+if TYPE_CHECKING:
+    from batchlas._kernels.render.expressions import Expressions
+    from batchlas._kernels.render.session import Session
+    from batchlas._kernels.render.values import Env
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Where an access goes: one subscript, or one for each lane.
+
+    `adjacent` lanes lie side by side, so that one vector access reaches them.
+    """
+
+    buffer: Buffer
+    subscripts: tuple[str, ...]
+    adjacent: bool = False
+
+
+class Memory:
+    """Prints loads and stores; storage inside the kernel has one array per part."""
+
+    expressions: Expressions
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.inside: dict[str, tuple[str, ...]] = {}
+
+    # storage
+
+    def declare_storage(self) -> None:
+        """Declare the kernel's registers and work-group buffers."""
+        plan = self.session.plan
+        for buffer in plan.storage:
+            suffixes = ("_re", "_im") if buffer.dtype.is_complex else ("",)
+            lanes = plan.lanes if buffer.name in plan.varying else 1
+            real, count = buffer.dtype.real, cell_count(buffer)
+            names = []
+            for suffix in suffixes:
+                base = buffer.name + suffix
+                if buffer.space is MemSpace.LOCAL:
+                    kind = DType.INT32 if real is DType.BOOL else real
+                    names.append(self.session.local_array(base, kind, count, 1))
+                    continue
+                name = self.session.names.fresh(base)
+                self._declare(name, real, count, lanes)
+                names.append(name)
+            self.inside[buffer.name] = tuple(names)
+
+    def _declare(self, name: str, dtype: DType, count: int, lanes: int) -> None:
+        """Declare registers; those that a mask may leave alone begin as zero.
+
+        The CPU compiler crashed on a select whose old value was never set.
+        """
+        dialect = self.session.dialect
+        if count > 1:
+            zeroed = lanes > 1 and self.session.plan.has_masks
+            line = dialect.private_array(dtype, name, count, lanes, zeroed=zeroed)
+        else:
+            kind = dialect.type_of(dtype, lanes)
+            line = dialect.declaration(kind, name, dialect.literal(0, dtype))
+        self.session.writer.line(line)
+
+    # subscripts
+
+    def cells(self, buffer: Buffer, index: tuple[Expr, ...], env: Env) -> Cells:
+        """Return where an access goes in one copy of the code."""
+        flat = flat_index(buffer, index)
+        vector = env.vector
+        if vector is None or not _reads_axis(flat, vector.axis):
+            return Cells(buffer, (bare(self.expressions.scalar(flat, env)),))
+        own = buffer.space is not MemSpace.GLOBAL  # storage inside has all lanes
+        lanes = [env.in_lane(i, own=own) for i in range(len(vector.texts))]
+        texts = [bare(self.expressions.scalar(flat, lane)) for lane in lanes]
+        adjacent = linear(flat).coefficient(vector.axis) == 1 and (
+            own or vector.texts == vector.numbers
+        )
+        planes = buffer.space is not MemSpace.GLOBAL or not buffer.dtype.is_complex
+        flags = buffer.dtype is DType.BOOL
+        return Cells(buffer, tuple(texts), adjacent and planes and not flags)
+
+    def _places(self, cells: Cells, lane: int) -> tuple[str, ...]:
+        """Return the text of a cell's parts."""
+        subscript = cells.subscripts[lane if len(cells.subscripts) > 1 else 0]
+        buffer = cells.buffer
+        if buffer.space is MemSpace.GLOBAL:
+            name = self.session.params[buffer.name]
+            if not buffer.dtype.is_complex:
+                return (f"{name}[{subscript}]",)
+            twice = f"2 * ({subscript})"
+            return f"{name}[{twice}]", f"{name}[{twice} + 1]"
+        names = self.inside[buffer.name]
+        single = buffer.space is MemSpace.REGISTER and cell_count(buffer) == 1
+        return names if single else tuple(f"{n}[{subscript}]" for n in names)
+
+    # loads
+
+    def load(self, node: Load, env: Env) -> Value:
+        """Return the loaded value; where its gate is false, zero."""
+        ex = self.expressions
+        cells = self.cells(node.buffer, node.index, env)
+        gate = None if node.gate is None else ex.value(node.gate, env)
+        if node.buffer.space is MemSpace.REGISTER:
+            value = self._register(node.buffer, cells)
+            zero = ex.zero(value.dtype)
+            return value if gate is None else ex.choose(gate, value, zero)
+        if node.buffer.space is MemSpace.GLOBAL:
+            gate = ex.both(env.may_read, gate)
+        gate = None if gate is None else ex.named(gate, "gate")
+        lanes = max(len(cells.subscripts), 1 if gate is None else gate.lanes)
+        if gate is None and cells.adjacent:
+            return self._adjacent(cells, lanes)
+        per_lane = [self._one(cells, lane, gate) for lane in range(lanes)]
+        if lanes == 1:
+            return Value(node.dtype, per_lane[0])
+        kind = self.session.dialect.type_of(node.dtype.real, lanes)
+        parts = [
+            f"({kind})({', '.join(texts)})" for texts in zip(*per_lane, strict=True)
+        ]
+        return Value(node.dtype, tuple(parts), lanes)
+
+    def _register(self, buffer: Buffer, cells: Cells) -> Value:
+        varies = buffer.name in self.session.plan.varying
+        lanes = self.session.plan.lanes if varies else 1
+        parts = self._places(cells, 0)
+        if buffer.dtype is DType.BOOL and lanes == 1:
+            parts = tuple(self.session.dialect.truth(part) for part in parts)
+        return Value(buffer.dtype, parts, lanes)
+
+    def _adjacent(self, cells: Cells, lanes: int) -> Value:
+        parts = self._places(cells, 0)
+        texts = tuple(f"vload{lanes}(0, &{part})" for part in parts)
+        return Value(cells.buffer.dtype, texts, lanes)
+
+    def _one(self, cells: Cells, lane: int, gate: Value | None) -> tuple[str, ...]:
+        """Return the parts of one lane."""
+        dialect, dtype = self.session.dialect, cells.buffer.dtype
+        parts = self._places(cells, lane)
+        many = len(cells.subscripts) > 1 or (gate is not None and gate.lanes > 1)
+        if dtype is DType.BOOL:
+            flags = (dialect.truth(part) for part in parts)
+            parts = tuple(f"({f} ? -1 : 0)" if many else f for f in flags)
+        if gate is None:
+            return parts
+        zero = dialect.literal(0, dtype.real)
+        cond = self.expressions.lane(gate, lane)
+        choice = dialect.choice
+        return tuple(choice.format(c=cond, a=part, b=zero) for part in parts)
+
+    # stores
+
+    def store(self, cells: Cells, value: Value, mask: Value | None) -> None:
+        """Write a store of a value that has a name, in the lanes of the mask."""
+        if cells.buffer.space is MemSpace.REGISTER:
+            self._set_register(cells, value, mask)
+            return
+        masked = 1 if mask is None else mask.lanes
+        lanes = max(len(cells.subscripts), value.lanes, masked)
+        writer, dialect = self.session.writer, self.session.dialect
+        if cells.adjacent and mask is None:
+            wide = self.expressions.widen(value, lanes)
+            for place, part in zip(self._places(cells, 0), wide.parts, strict=True):
+                writer.line(dialect.call(f"vstore{lanes}({part}, 0, &{place})"))
+            return
+        for lane in range(lanes):
+            with ExitStack() as stack:
+                if mask is not None:
+                    cond = self.expressions.lane(mask, lane)
+                    stack.enter_context(writer.block(dialect.if_header(cond)))
+                for number, place in enumerate(self._places(cells, lane)):
+                    text = self.expressions.lane(value, lane, number)
+                    if value.dtype is DType.BOOL:
+                        zero_or_one = f"({text} != 0)" if value.lanes > 1 else text
+                        text = dialect.kept_bool(zero_or_one)
+                    writer.line(dialect.assignment(place, bare(text)))
+
+    def _set_register(self, cells: Cells, value: Value, mask: Value | None) -> None:
+        ex, dialect = self.expressions, self.session.dialect
+        old = self._register(cells.buffer, cells)
+        places = self._places(cells, 0)
+        if value.lanes > old.lanes:
+            msg = f"lanes differ in what is stored to {cells.buffer.name}"
+            raise RenderError(msg)
+        new = ex.widen(value, old.lanes)
+        if mask is not None:
+            new = ex.choose(mask, new, old)
+        for place, part in zip(places, new.parts, strict=True):
+            flag = new.dtype is DType.BOOL and new.lanes == 1
+            text = dialect.kept_bool(part) if flag else part
+            self.session.writer.line(dialect.assignment(place, bare(text)))
+
+    # addresses
+
+    def address(self, node: AddressOf, env: Env) -> Value:
+        """Return the address of a cell, for an opaque call."""
+        form = self.session.dialect.address
+        if not form or node.dtype.is_complex:
+            msg = f"{node.buffer.name}: this target has no address of a complex cell"
+            raise RenderError(msg if form else "this target has no address of a cell")
+        (place,) = self._places(self.cells(node.buffer, node.index, env), 0)
+        return Value(node.dtype, (form.format(a=place),))
+
+
+def flat_index(buffer: Buffer, index: tuple[Expr, ...]) -> Expr:
+    """Return the position of an element, counted in elements from the first."""
+    steps = buffer.strides
+    if steps is None:
+        steps = tuple(
+            fold(_product(buffer.shape[d + 1 :])) for d in range(len(buffer.shape))
+        )
+    total = buffer.offset
+    for value, step in zip(index, steps, strict=True):
+        total = total + cast(value, INDEX) * cast(step, INDEX)
+    return fold(total)
+
+
+def cell_count(buffer: Buffer) -> int:
+    """Return the number of elements of a buffer inside the kernel."""
+    return prod(const_int(size) or 0 for size in buffer.shape)
+
+
+def _product(sizes: tuple[Expr, ...]) -> Expr:
+    total: Expr = index_const(1)
+    for size in sizes:
+        total = total * cast(size, INDEX)
+    return total
+
+
+def _reads_axis(expr: Expr, ident: int) -> bool:
+    return any(isinstance(n, Axis) and n.id == ident for n in post_order(expr))
