@@ -14,7 +14,8 @@ class Buffer(Node):
 
     `strides` and `offset` count elements; no strides means row-major and dense.  A
     `slot` is the position among a kernel's arguments; buffers made inside a kernel
-    have none, and constant sizes.
+    have none, and constant sizes.  A buffer that `streams` is written once and not read
+    back: where a whole aligned vector is stored, it may pass the caches by.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Buffer(Node):
     slot: int | None = None
     strides: tuple[Expr, ...] | None = None
     offset: Expr = field(default_factory=lambda: Const(0, INDEX))
+    streams: bool = False
 
     def __post_init__(self) -> None:
         if not (self.name.isidentifier()):

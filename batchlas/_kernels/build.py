@@ -130,13 +130,14 @@ class KernelBuilder:
         *,
         strides: tuple[Operand, ...] | None = None,
         offset: Operand = 0,
+        streams: bool = False,
     ) -> Ref:
         """Declare an array argument; strides and offset count elements."""
         slot = len(self._params)
         steps = None if strides is None else indices(strides)
         start = as_expr(offset, INDEX)
         buffer = Buffer(
-            name, dtype, indices(shape), MemSpace.GLOBAL, slot, steps, start
+            name, dtype, indices(shape), MemSpace.GLOBAL, slot, steps, start, streams
         )
         self._params.append(buffer)
         return Ref(self, buffer)

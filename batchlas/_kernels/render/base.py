@@ -64,6 +64,7 @@ class Dialect:
     conversion = "(({type})({a}))"
     address = "&{a}"
     quotient = "({a} / {b})"  # of non-negative integers
+    has_tiles = False  # transposed tiles of vectors, by `load_vector` and the like
     local_is_argument = False  # work-group memory comes with the launch
     local_form = ""  # declares an array of the work-group
     float_suffix = ""  # of functions that take float
@@ -182,6 +183,14 @@ class Dialect:
 
     def any_thread(self, writer: Writer, go: str) -> None:
         """Write what sets `go` if it is set in any thread of the group."""
+        raise NotImplementedError
+
+    def load_vector(self, place: str, lanes: int) -> str:
+        """Return the vector that begins at a place in memory."""
+        return f"vload{lanes}(0, &{place})"
+
+    def store_vector(self, place: str, text: str, kind: str, *, streams: bool) -> str:
+        """Return the store of a vector; one that streams is aligned."""
         raise NotImplementedError
 
     def any_lane(self, text: str) -> str:

@@ -33,6 +33,7 @@ from batchlas._kernels.ir import (
 )
 from batchlas._kernels.render.control import Control
 from batchlas._kernels.render.reduce import Reductions, spread
+from batchlas._kernels.render.tile import Tiles
 from batchlas._kernels.render.values import Lanes, Scope, Value
 from batchlas._kernels.split import is_grouped
 from batchlas._kernels.walk import const_int, fold, post_order
@@ -58,6 +59,7 @@ class Lowering:
         self.memory = session.memory
         self.sums = Reductions(session)
         self.control = Control(self)
+        self.tiles = Tiles(self)
         self._writers: dict[type, Callable[..., Scope | None]] = {
             Let: self._let,
             Store: self._store,
@@ -72,8 +74,13 @@ class Lowering:
 
     def block(self, block: Block, scope: Scope) -> Scope:
         """Write statements in order; return the scope with their named values."""
-        for stmt in block:
-            scope = self._statement(stmt, scope)
+        at = 0
+        while at < len(block):
+            if self.tiles.starts(block, at, scope):
+                scope, at = self.tiles.write(block, at, scope)
+            else:
+                scope = self._statement(block[at], scope)
+                at += 1
         return scope
 
     def _statement(self, stmt: Stmt, scope: Scope) -> Scope:

@@ -34,6 +34,7 @@ class OpenCL(Dialect):
         DType.FLOAT64: "double",
     }
     memory_bool = "uchar"
+    has_tiles = True
     uniform_exit = True
     group_id = "get_group_id(0)"
     local_id = "get_local_id(0)"
@@ -54,6 +55,12 @@ class OpenCL(Dialect):
 
     def any_thread(self, writer: Writer, go: str) -> None:
         writer.line(f"{go} = work_group_any({go});")
+
+    def store_vector(self, place: str, text: str, kind: str, *, streams: bool) -> str:
+        if streams:
+            return f"__builtin_nontemporal_store({text}, (__global {kind} *)&{place});"
+        lanes = kind.lstrip("abcdefghijklmnopqrstuvwxyz")
+        return f"vstore{lanes}({text}, 0, &{place});"
 
     def any_lane(self, text: str) -> str:
         return f"any({text})"

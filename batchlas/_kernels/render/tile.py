@@ -1,0 +1,191 @@
+"""Runs of consecutive elements in every lane, printed as one transposed tile.
+
+With the batch across vector lanes, an element of a packed matrix is a gather: one load
+per lane. But as many consecutive elements as there are lanes are a square tile: each
+lane's run is one vector in memory, and transposing the tile in registers gives one
+vector per element. That reads and writes every cache line once, in whole vectors.
+
+Decided here: which statements form such a run, and how a tile is transposed. The author
+of a kernel decides that there is one, by writing the accesses next to each other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from batchlas._kernels.affine import linear
+from batchlas._kernels.ir import Let, Load, MemSpace, Store
+from batchlas._kernels.render.memory import flat_index
+from batchlas._kernels.render.values import Value
+from batchlas._kernels.walk import fold
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from batchlas._kernels.ir import Block, Buffer, Expr, Stmt
+    from batchlas._kernels.render.lower import Lowering
+    from batchlas._kernels.render.values import Env, Scope
+
+
+class Tiles:
+    """Finds and prints the tiles of one kernel."""
+
+    def __init__(self, lowering: Lowering) -> None:
+        self.lowering = lowering
+        self.session = lowering.session
+        self.lanes = lowering.plan.lanes
+
+        self._kind = ""
+
+    def starts(self, block: Block, at: int, scope: Scope) -> bool:
+        """Return whether the statements from `at` on are a whole tile."""
+        if self.lanes == 1 or not self.session.dialect.has_tiles or scope.mask:
+            return False
+        if id(block[at]) in self.session.plan.guards:
+            return False
+        (env, *others) = scope.envs
+        if others or env.vector is None or env.may_read is not None:
+            return False
+        if env.vector.texts != env.vector.numbers:
+            return False
+        accesses = [_access(stmt) for stmt in block[at : at + self._run(block[at])]]
+        return self._is_run(accesses, env)
+
+    def _run(self, stmt: Stmt) -> int:
+        """Return how many elements fill a vector; a complex one is two numbers."""
+        access = _access(stmt)
+        if access is None:
+            return 1
+        return self.lanes // 2 if access[0].dtype.is_complex else self.lanes
+
+    def _is_run(
+        self, accesses: Sequence[tuple[Buffer, Expr] | None], env: Env
+    ) -> bool:
+        first = accesses[0]
+        if first is None or env.vector is None:
+            return False
+        buffer, start = first
+        width = self.lanes // 2 if buffer.dtype.is_complex else self.lanes
+        if len(accesses) != width or width == 0:
+            return False
+        if linear(start).coefficient(env.vector.axis) < width:
+            return False
+        for step, access in enumerate(accesses):
+            if access is None or access[0] != buffer:
+                return False
+            gap = linear(fold(access[1] - start))
+            if gap.axes or gap.others or gap.constant != step:
+                return False
+        return True
+
+    def write(self, block: Block, at: int, scope: Scope) -> tuple[Scope, int]:
+        """Print the tile; return the scope after it and the place of what follows."""
+        end = at + self._run(block[at])
+        run = block[at:end]
+        access = _access(run[0])
+        assert access is not None
+        self._kind = self.session.dialect.type_of(access[0].dtype.real, self.lanes)
+        if isinstance(run[0], Let):
+            return self._load(run, scope), end
+        self._store(run, scope)
+        return scope, end
+
+    def _load(self, run: Block, scope: Scope) -> Scope:
+        """Load each lane's run as a vector and transpose."""
+        env = scope.first
+        rows = self._places(run[0], env)
+        vectors = [
+            self._named("row", self.session.dialect.load_vector(place, self.lanes))
+            for place in rows
+        ]
+        columns = self._transposed(vectors)
+        for number, stmt in enumerate(run):
+            assert isinstance(stmt, Let)
+            parts = (columns[number],)
+            if stmt.temp.dtype.is_complex:
+                parts = (columns[2 * number], columns[2 * number + 1])
+            env = env.with_temp(stmt.temp.id, Value(stmt.temp.dtype, parts, self.lanes))
+        return scope.with_envs([env])
+
+    def _store(self, run: Block, scope: Scope) -> None:
+        """Transpose the values and store each lane's run as a vector."""
+        ex, env = self.session.expressions, scope.first
+        columns = []
+        for stmt in run:
+            assert isinstance(stmt, Store)
+            value = ex.widen(ex.value(stmt.value, env), self.lanes)
+            columns += [self._named("column", part) for part in value.parts]
+        assert isinstance(run[0], Store)
+        streams = run[0].buffer.streams and self._is_aligned(run[0])
+        rows = self._transposed(columns)
+        for place, row in zip(self._places(run[0], env), rows, strict=True):
+            text = self.session.dialect.store_vector(
+                place, row, self._kind, streams=streams
+            )
+            self.session.writer.line(text)
+
+    def _is_aligned(self, stmt: Store) -> bool:
+        """Return whether a run begins at a multiple of its length, in every lane."""
+        width = self._run(stmt)
+        form = linear(flat_index(stmt.buffer, stmt.index))
+        factors = [factor for _, factor in form.axes.values()]
+        return not form.others and not any(f % width for f in (*factors, form.constant))
+
+    def _places(self, stmt: Stmt, env: Env) -> list[str]:
+        """Return the text of the first number of each lane's run."""
+        access = _access(stmt)
+        assert access is not None
+        buffer, start = access
+        name = self.session.params[buffer.name]
+        texts = [
+            self.session.expressions.scalar(start, env.in_lane(lane))
+            for lane in range(self.lanes)
+        ]
+        twice = "2 * " if buffer.dtype.is_complex else ""
+        return [f"{name}[{twice}{text}]" for text in texts]
+
+    def _transposed(self, rows: list[str]) -> list[str]:
+        """Print the transposition of a square tile; return the names of its columns.
+
+        In each round, blocks off the diagonal change places: halves, then quarters.
+        """
+        half = self.lanes // 2
+        while half:
+            turned = list(rows)
+            for i in range(self.lanes):
+                if not i & half:
+                    a, b = rows[i], rows[i + half]
+                    low = [(b, c - half) if c & half else (a, c) for c in self._lanes()]
+                    high = [(b, c) if c & half else (a, c + half) for c in self._lanes()]
+                    turned[i] = self._mixed(low)
+                    turned[i + half] = self._mixed(high)
+            rows, half = turned, half // 2
+        return rows
+
+    def _lanes(self) -> range:
+        return range(self.lanes)
+
+    def _mixed(self, picks: list[tuple[str, int]]) -> str:
+        texts = ", ".join(f"{name}.s{lane:x}" for name, lane in picks)
+        return self._named("tile", f"({self._kind})({texts})")
+
+    def _named(self, base: str, text: str) -> str:
+        name = self.session.names.fresh(base)
+        line = self.session.dialect.constant(self._kind, name, text)
+        self.session.writer.line(line)
+        return name
+
+
+def _access(stmt: Stmt) -> tuple[Buffer, Expr] | None:
+    """Return the buffer and flat index of a plain load or store, None for others."""
+    if isinstance(stmt, Let):
+        if not isinstance(stmt.value, Load):
+            return None
+        node: Load | Store = stmt.value
+    elif isinstance(stmt, Store):
+        node = stmt
+    else:
+        return None
+    if node.buffer.space is not MemSpace.GLOBAL or node.gate is not None:
+        return None
+    return node.buffer, flat_index(node.buffer, node.index)
