@@ -34,6 +34,18 @@ class Backend(Protocol):
     def default_float(self, a: Any) -> Any:
         """Return the dtype in which integers and booleans are computed."""
 
+    def queue(self, a: Any) -> Any:
+        """Return the SYCL queue that kernels for `a` run on, None without one."""
+
+    def packed(self, a: Any) -> Any:
+        """Return the stack C-contiguous; `a` itself if it is."""
+
+    def empty(self, shape: tuple[int, ...], dtype: Any, like: Any) -> Any:
+        """Return uninitialised, aligned memory beside `like`."""
+
+    def host_view(self, a: Any) -> NDArray[Any] | None:
+        """Return a C-contiguous array's values in the host's memory, if they are."""
+
     def to_host(self, a: Any) -> NDArray[Any]:
         """Copy an array to the host, waiting for it."""
 

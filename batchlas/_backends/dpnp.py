@@ -71,6 +71,23 @@ def default_float(a: Any) -> Any:
     return dpnp.float64 if a.sycl_device.has_aspect_fp64 else dpnp.float32
 
 
+def queue(a: Any) -> Any:
+    """Return the array's own queue."""
+    return a.sycl_queue
+
+
+def packed(a: Any) -> Any:
+    """Return the stack C-contiguous; the array itself if it is."""
+    return dpnp.ascontiguousarray(a)
+
+
+def empty(shape: tuple[int, ...], dtype: Any, like: Any) -> Any:
+    """Return uninitialised USM memory on the queue of `like`."""
+    return dpnp.empty(
+        shape, dtype=dtype, sycl_queue=like.sycl_queue, usm_type=like.usm_type
+    )
+
+
 def to_host(a: Any) -> NDArray[Any]:
     """Copy an array to the host, waiting for it."""
     return dpnp.asnumpy(a)  # type: ignore[no-any-return]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from batchlas._runtime.devices import Device, host_cpu_key, host_cpu_name
 from batchlas._runtime.settings import settings
+from batchlas._runtime.sycl import host_queue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 kind = "numpy"
 xp = np
+
+_CACHE_LINE = 64
 
 
 def lift(a: Any) -> tuple[NDArray[Any], Callable[[Any], Any] | None]:
@@ -30,20 +34,26 @@ def lift(a: Any) -> tuple[NDArray[Any], Callable[[Any], Any] | None]:
 
 def device(_a: Any) -> Device:
     """Describe the host's processor; native kernels need a SYCL runtime beside it."""
-    return _host(settings().no_vendor)
+    return _host(settings().no_vendor, host_queue())
 
 
-@lru_cache(maxsize=2)
-def _host(no_vendor: bool) -> Device:
+def queue(_a: Any) -> Any:
+    """Return the queue that runs kernels on the host's memory, None without one."""
+    return host_queue()
+
+
+@lru_cache(maxsize=4)
+def _host(no_vendor: bool, queue: Any) -> Device:
     key, rank = host_cpu_key()
+    sycl = None if queue is None else queue.sycl_device
     return Device(
         key=key,
         family="cpu",
         arch=rank,
         kind=kind,
         is_gpu=False,
-        local_mem_bytes=0,
-        max_work_group=0,
+        local_mem_bytes=0 if sycl is None else sycl.local_mem_size,
+        max_work_group=0 if sycl is None else sycl.max_work_group_size,
         has_fp64=True,
         has_vendor=not no_vendor,
         name=host_cpu_name(),
@@ -53,6 +63,29 @@ def _host(no_vendor: bool) -> Device:
 def default_float(_a: NDArray[Any]) -> type[np.float64]:
     """Return the dtype of integers' results."""
     return np.float64
+
+
+def packed(a: NDArray[Any]) -> NDArray[Any]:
+    """Return the stack C-contiguous; the array itself if it is."""
+    return np.ascontiguousarray(a)
+
+
+def empty(
+    shape: tuple[int, ...], dtype: np.dtype[Any], _like: NDArray[Any]
+) -> NDArray[Any]:
+    """Return uninitialised memory that starts at a cache line.
+
+    Kernels store whole vectors past the caches, which needs their alignment.
+    """
+    count = math.prod(shape) * dtype.itemsize
+    memory = np.empty(count + _CACHE_LINE, np.uint8)
+    start = -memory.ctypes.data % _CACHE_LINE
+    return memory[start : start + count].view(dtype).reshape(shape)
+
+
+def host_view(a: NDArray[Any]) -> NDArray[Any]:
+    """Return the array itself: it is in the host's memory."""
+    return a
 
 
 def to_host(a: NDArray[Any]) -> NDArray[Any]:

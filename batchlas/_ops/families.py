@@ -18,6 +18,6 @@ def library_families(_dtype: str, kind: str) -> tuple[select.Family, ...]:
     return (Vendor(), Threads()) if kind == "numpy" else (Vendor(),)
 
 
-def can_run(choice: select.Family, _call: object, device: Device) -> bool:
+def can_run_library(choice: select.Family, _call: object, device: Device) -> bool:
     """Whether a library family can serve a call: its library must be there."""
     return device.has_vendor and isinstance(choice, (Vendor, Threads))

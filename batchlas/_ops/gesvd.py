@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from batchlas import _select as select
-from batchlas._ops.families import Threads, Vendor, can_run, library_families
+from batchlas._ops.families import Threads, Vendor, can_run_library, library_families
 from batchlas._ops.syev import syev
 from batchlas._runtime.dtypes import NAME_OF
 from batchlas._vendor import adapter_of
@@ -30,7 +30,7 @@ SPEC = select.OpSpec(
     library="lapack",
     keys=GesvdCall._fields,
     candidates=library_families,
-    can_run=can_run,
+    can_run=can_run_library,
     last_resort=(Vendor.name, Threads.name),
 )
 

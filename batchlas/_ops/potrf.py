@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
 
 from batchlas import _select as select
-from batchlas._ops.families import Threads, Vendor, can_run, library_families
+from batchlas._kernels import lane
+from batchlas._ops.families import (
+    Threads,
+    Vendor,
+    can_run_library,
+    library_families,
+)
 from batchlas._runtime.dtypes import NAME_OF
 from batchlas._vendor import adapter_of
 
 if TYPE_CHECKING:
     from batchlas._backends import Backend
+    from batchlas._runtime.devices import Device
 
 
 class PotrfCall(NamedTuple):
@@ -23,13 +33,38 @@ class PotrfCall(NamedTuple):
     batch: int
 
 
+@dataclass(frozen=True, slots=True)
+class Lane(select.Family):
+    """One matrix per lane of a vector of `width` lanes, on a CPU device of SYCL."""
+
+    name: ClassVar[str] = "lane"
+    width: int
+
+
+def candidates(dtype: str, kind: str) -> tuple[select.Family, ...]:
+    """Return every choice; a vector fills 256 or 512 bits."""
+    if kind == "cupy":
+        return library_families(dtype, kind)
+    real_bytes = 4 if dtype in ("float32", "complex64") else 8
+    lanes = (Lane(32 // real_bytes), Lane(64 // real_bytes))
+    return (*lanes, *library_families(dtype, kind))
+
+
+def can_run(choice: select.Family, call: PotrfCall, device: Device) -> bool:
+    """Whether a choice would factor this call rightly."""
+    if not isinstance(choice, Lane):
+        return can_run_library(choice, call, device)
+    is_cpu = device.family == "cpu" and device.max_work_group > 0
+    return is_cpu and lane.fits(call.n, call.dtype, choice.width)
+
+
 SPEC = select.OpSpec(
     op="potrf",
     library="lapack",
     keys=PotrfCall._fields,
-    candidates=library_families,
+    candidates=candidates,
     can_run=can_run,
-    last_resort=(Vendor.name, Threads.name),
+    last_resort=(Vendor.name, Threads.name, Lane.name),
 )
 
 
@@ -58,7 +93,21 @@ def potrf(backend: Backend, a: Any, uplo: str) -> tuple[Any, Any]:
     """
 
     def launch(choice: select.Family) -> tuple[Any, Any]:
+        if isinstance(choice, Lane):
+            return _launch_lane(backend, a, uplo, choice.width)
         return adapter_of(backend.kind, choice.name).potrf(a, uplo)
 
     call = key_of(backend, a, uplo)
     return select.run(SPEC, call, backend.device(a), launch)
+
+
+def _launch_lane(backend: Backend, a: Any, uplo: str, width: int) -> tuple[Any, Any]:
+    """Run the kernel in place: a CPU device shares the host's memory."""
+    n = a.shape[-1]
+    stack = backend.packed(a).reshape(-1, n, n)
+    factor = backend.empty(stack.shape, a.dtype, a)
+    info = backend.empty(stack.shape[:1], np.dtype(np.int32), a)
+    views = [backend.host_view(array) for array in (stack, factor, info)]
+    lane.potrf(backend.queue(a), views, uplo, width)
+    factor = factor.reshape(a.shape)
+    return factor, info.reshape(a.shape[:-2]) if views[2].any() else None

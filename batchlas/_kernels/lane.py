@@ -1,0 +1,118 @@
+"""The family ``lane``: one matrix per vector lane, on CPU devices of SYCL.
+
+Decided here: how a kernel is scheduled, what is compiled when, and how a batch that is
+no multiple of the lanes is launched. Kernels are compiled once per order, dtype,
+triangle and width, and kept for the life of the process.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from batchlas._backends.numpy import empty
+from batchlas._kernels import potrf as potrf_kernel
+from batchlas._kernels.compile import compile_opencl, launch_opencl
+from batchlas._kernels.driver import apply_asked
+from batchlas._kernels.kinds import DType
+from batchlas._kernels.options import Split, Target
+from batchlas._kernels.render import Passing, render
+from batchlas._kernels.schedule import Scheduler
+from batchlas._kernels.target import OPENCL
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from batchlas._kernels.compile import OpenCLKernel
+
+# A thread keeps its matrices in private memory, of which the CPU runtime has this much
+# for sure: with more, its stacks overflow.
+_PRIVATE_BYTES = 2**20
+
+
+def fits(n: int, dtype: str, width: int) -> bool:
+    """Whether `width` matrices of order `n` fit in a thread's private memory."""
+    order = -(-n // potrf_kernel.TILE) * potrf_kernel.TILE
+    return order**2 * width * np.dtype(dtype).itemsize <= _PRIVATE_BYTES
+
+
+def potrf(
+    queue: Any,
+    arrays: Sequence[NDArray[Any]],
+    uplo: str,
+    width: int,
+) -> None:
+    """Factor a stack in the host's memory on a CPU queue, and wait for it.
+
+    Parameters
+    ----------
+    queue : dpctl.SyclQueue
+        Of a CPU device that shares the process's memory.
+    arrays : sequence of ndarray
+        The stack, shape (batch, n, n); its factor; its info, shape (batch,). All
+        C-contiguous; the factor begins at a cache line.
+    uplo : {"L", "U"}
+    width : int
+        Matrices per vector.
+    """
+    stack = arrays[0]
+    kernel = _potrf_kernel(queue, stack.shape[-1], stack.dtype.name, uplo, width)
+    for part in _launches(len(stack), width):
+        views = tuple(array[part] for array in arrays)
+        if len(views[0]) < width:
+            _launch_padded(kernel, queue, views, width)
+        else:
+            _launch(kernel, queue, views)
+
+
+def _launches(batch: int, width: int) -> list[slice]:
+    """Return the parts of a batch to launch: whole vectors, then the last vector.
+
+    The last vector begins where it ends with the batch, so it computes some matrices
+    for the second time, with the same results: a matrix's result does not depend on
+    its lane.
+    """
+    whole = batch // width * width
+    if whole in (0, batch):
+        return [slice(0, batch)]
+    return [slice(0, whole), slice(batch - width, batch)]
+
+
+def _launch(
+    kernel: OpenCLKernel, queue: Any, arrays: Sequence[NDArray[Any]]
+) -> None:
+    values = [len(arrays[0]), *(array.ctypes.data for array in arrays)]
+    launch_opencl(kernel, queue, values)
+
+
+def _launch_padded(
+    kernel: OpenCLKernel, queue: Any, arrays: Sequence[NDArray[Any]], width: int
+) -> None:
+    """Launch for a batch smaller than one vector, through memory of a vector's size."""
+    batch = len(arrays[0])
+    padded = tuple(empty((width, *x.shape[1:]), x.dtype, x) for x in arrays)
+    padded[0][:batch] = arrays[0]
+    padded[0][batch:] = np.eye(arrays[0].shape[-1], dtype=arrays[0].dtype)
+    _launch(kernel, queue, padded)
+    for array, whole in zip(arrays[1:], padded[1:], strict=True):
+        array[...] = whole[:batch]
+
+
+@lru_cache(maxsize=512)
+def _potrf_kernel(
+    queue: Any, n: int, dtype: str, uplo: str, width: int
+) -> OpenCLKernel:
+    """Return the compiled kernel; the batch axis becomes vectors of `width` lanes."""
+    kind = DType(dtype)
+    run = width // 2 if kind.is_complex else width
+    kernel = potrf_kernel.potrf(n, kind, uplo, run, width)
+    scheduler = Scheduler(kernel, OPENCL)
+    scheduler.convert_loop_to_global()
+    batch = [axis.name for axis in scheduler.rngs()].index("b")
+    apply_asked(scheduler, (Split(batch, width, Target.VECTOR),))
+    optimised = scheduler.get_optimized_ast(kernel.info.name)
+    return compile_opencl(render(optimised, OPENCL, Passing.ADDRESS), queue)
