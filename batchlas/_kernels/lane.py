@@ -82,9 +82,7 @@ def _launches(batch: int, width: int) -> list[slice]:
     return [slice(0, whole), slice(batch - width, batch)]
 
 
-def _launch(
-    kernel: OpenCLKernel, queue: Any, arrays: Sequence[NDArray[Any]]
-) -> None:
+def _launch(kernel: OpenCLKernel, queue: Any, arrays: Sequence[NDArray[Any]]) -> None:
     values = [len(arrays[0]), *(array.ctypes.data for array in arrays)]
     launch_opencl(kernel, queue, values)
 

@@ -196,7 +196,9 @@ class _Potrf:
             self._solve(other, tile, inverse)
             self._keep(other, i0, j0)
 
-    def _tile(self, i0: Operand, j0: Operand, *, lower: bool) -> dict[tuple[int, int], Ref]:
+    def _tile(
+        self, i0: Operand, j0: Operand, *, lower: bool
+    ) -> dict[tuple[int, int], Ref]:
         """Load a tile into sums."""
         tile = {}
         for r, s in _cells(lower=lower):
@@ -211,7 +213,11 @@ class _Potrf:
         """Subtract the products of the tiles to the left."""
         for k in self._loop(0, j0):
             y = [self.k.let(self.w[j0 + s, k], "y") for s in range(TILE)]
-            x = y if lower else [self.k.let(self.w[i0 + r, k], "x") for r in range(TILE)]
+            x = (
+                y
+                if lower
+                else [self.k.let(self.w[i0 + r, k], "x") for r in range(TILE)]
+            )
             for r, s in _cells(lower=lower):
                 self._minus(tile[r, s], x[r], y[s])
 

@@ -61,7 +61,9 @@ def _after_fork() -> None:
         # The object stays alive: its destructor would wait for threads that are gone.
         _abandoned.append(_queue)
         _queue = None
-        _reason = "the SYCL runtime does not survive a fork; use multiprocessing's spawn"
+        _reason = (
+            "the SYCL runtime does not survive a fork; use multiprocessing's spawn"
+        )
 
 
 _abandoned: list[Any] = []

@@ -58,9 +58,7 @@ class Tiles:
             return 1
         return self.lanes // 2 if access[0].dtype.is_complex else self.lanes
 
-    def _is_run(
-        self, accesses: Sequence[tuple[Buffer, Expr] | None], env: Env
-    ) -> bool:
+    def _is_run(self, accesses: Sequence[tuple[Buffer, Expr] | None], env: Env) -> bool:
         first = accesses[0]
         if first is None or env.vector is None:
             return False
@@ -156,7 +154,9 @@ class Tiles:
                 if not i & half:
                     a, b = rows[i], rows[i + half]
                     low = [(b, c - half) if c & half else (a, c) for c in self._lanes()]
-                    high = [(b, c) if c & half else (a, c + half) for c in self._lanes()]
+                    high = [
+                        (b, c) if c & half else (a, c + half) for c in self._lanes()
+                    ]
                     turned[i] = self._mixed(low)
                     turned[i + half] = self._mixed(high)
             rows, half = turned, half // 2
