@@ -17,6 +17,21 @@ if TYPE_CHECKING:
     from batchlas._runtime.devices import Device
 
 
+def in_host_memory(backend: Backend, a: Any) -> NDArray[Any]:
+    """Return the values of an array that a CPU device's kernel may use in place.
+
+    Raises
+    ------
+    RuntimeError
+        If it is not there: ``can_run`` promised what the backend does not hold.
+    """
+    view = backend.host_view(a)
+    if view is None:
+        message = f"{backend.kind} array of shape {a.shape} is not in host memory"
+        raise RuntimeError(message)
+    return view
+
+
 class Backend(Protocol):
     """What an array library's module must offer."""
 

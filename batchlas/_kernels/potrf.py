@@ -15,7 +15,7 @@ is an array in private memory, since unrolled code would take seconds to compile
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from batchlas._kernels.build import KernelBuilder, Ref
 from batchlas._kernels.functions import (
@@ -33,7 +33,9 @@ from batchlas._kernels.ir import INDEX, Const, DType, Expr, Kernel, Operand, as_
 from batchlas._kernels.walk import fold
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+_Tile: TypeAlias = "dict[tuple[int, int], Ref]"
 
 TILE = 4
 UNROLLED = 8
@@ -135,7 +137,7 @@ class _Potrf:
     def _is_read(self, i: int, j: int) -> bool:
         return j <= i if self.uplo == "L" else i <= j
 
-    def _read_run(self, b: Expr, places: list[tuple[Operand, Operand]]) -> None:
+    def _read_run(self, b: Expr, places: Sequence[tuple[Operand, Operand]]) -> None:
         values = [self.k.let(self.a[b, i, j], "x") for i, j in places]
         for (i, j), x in zip(places, values, strict=True):
             if isinstance(i, int) and isinstance(j, int) and not self._is_read(i, j):
@@ -165,7 +167,7 @@ class _Potrf:
             if rest:
                 self._write_run(b, [(i, j) for j in range(self.n - rest, self.n)])
 
-    def _write_run(self, b: Expr, places: list[tuple[Operand, Operand]]) -> None:
+    def _write_run(self, b: Expr, places: Sequence[tuple[Operand, Operand]]) -> None:
         values = [self.k.let(self._result(i, j), "y") for i, j in places]
         for (i, j), y in zip(places, values, strict=True):
             self.l[b, i, j] = y
@@ -196,9 +198,7 @@ class _Potrf:
             self._solve(other, tile, inverse)
             self._keep(other, i0, j0)
 
-    def _tile(
-        self, i0: Operand, j0: Operand, *, lower: bool
-    ) -> dict[tuple[int, int], Ref]:
+    def _tile(self, i0: Operand, j0: Operand, *, lower: bool) -> _Tile:
         """Load a tile into sums."""
         tile = {}
         for r, s in _cells(lower=lower):
@@ -207,9 +207,7 @@ class _Potrf:
             tile[r, s] = sum_
         return tile
 
-    def _subtract(
-        self, tile: dict[tuple[int, int], Ref], i0: Operand, j0: Operand, *, lower: bool
-    ) -> None:
+    def _subtract(self, tile: _Tile, i0: Operand, j0: Operand, *, lower: bool) -> None:
         """Subtract the products of the tiles to the left."""
         for k in self._loop(0, j0):
             y = [self.k.let(self.w[j0 + s, k], "y") for s in range(TILE)]
@@ -225,9 +223,9 @@ class _Potrf:
         """Subtract x conj(y)."""
         sum_.set(fma(-x, conj(y), sum_[()]))
 
-    def _factor(self, tile: dict[tuple[int, int], Ref], j0: Operand) -> list[Expr]:
+    def _factor(self, tile: _Tile, j0: Operand) -> list[Expr]:
         """Factor the diagonal tile in place; return its diagonal's inverses."""
-        inverse = []
+        inverse: list[Expr] = []
         for s in range(TILE):
             for k in range(s):
                 self._minus(tile[s, s], tile[s, k][()], tile[s, k][()])
@@ -254,8 +252,8 @@ class _Potrf:
 
     def _solve(
         self,
-        tile: dict[tuple[int, int], Ref],
-        diagonal: dict[tuple[int, int], Ref],
+        tile: _Tile,
+        diagonal: _Tile,
         inverse: list[Expr],
     ) -> None:
         """Solve X D^H = tile in place."""
@@ -265,7 +263,7 @@ class _Potrf:
                     self._minus(tile[r, s], tile[r, k][()], diagonal[s, k][()])
                 tile[r, s].set(self._scaled(tile[r, s][()], inverse[s]))
 
-    def _keep(self, tile: dict[tuple[int, int], Ref], i0: Operand, j0: Operand) -> None:
+    def _keep(self, tile: _Tile, i0: Operand, j0: Operand) -> None:
         for (r, s), sum_ in tile.items():
             self.w[i0 + r, j0 + s] = self.k.let(sum_[()], "z")
 

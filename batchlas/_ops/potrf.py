@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from batchlas import _select as select
+from batchlas._backends import in_host_memory
 from batchlas._kernels import lane
 from batchlas._ops.families import (
     Threads,
@@ -107,7 +108,7 @@ def _launch_lane(backend: Backend, a: Any, uplo: str, width: int) -> tuple[Any, 
     stack = backend.packed(a).reshape(-1, n, n)
     factor = backend.empty(stack.shape, a.dtype, a)
     info = backend.empty(stack.shape[:1], np.dtype(np.int32), a)
-    views = [backend.host_view(array) for array in (stack, factor, info)]
+    views = [in_host_memory(backend, array) for array in (stack, factor, info)]
     lane.potrf(backend.queue(a), views, uplo, width)
     factor = factor.reshape(a.shape)
     return factor, info.reshape(a.shape[:-2]) if views[2].any() else None

@@ -61,9 +61,7 @@ def _after_fork() -> None:
         # The object stays alive: its destructor would wait for threads that are gone.
         _abandoned.append(_queue)
         _queue = None
-        _reason = (
-            "the SYCL runtime does not survive a fork; use multiprocessing's spawn"
-        )
+        _reason = "the SYCL runtime does not survive a fork; use spawn instead"
 
 
 _abandoned: list[Any] = []

@@ -99,9 +99,8 @@ class Tiles:
         columns = self._transposed(vectors)
         for number, stmt in enumerate(run):
             assert isinstance(stmt, Let)
-            parts = (columns[number],)
-            if stmt.temp.dtype.is_complex:
-                parts = (columns[2 * number], columns[2 * number + 1])
+            wide = 2 if stmt.temp.dtype.is_complex else 1
+            parts = tuple(columns[wide * number : wide * (number + 1)])
             env = env.with_temp(stmt.temp.id, Value(stmt.temp.dtype, parts, self.lanes))
         return scope.with_envs([env])
 
@@ -161,9 +160,6 @@ class Tiles:
                     turned[i + half] = self._mixed(high)
             rows, half = turned, half // 2
         return rows
-
-    def _lanes(self) -> range:
-        return range(self.lanes)
 
     def _mixed(self, picks: list[tuple[str, int]]) -> str:
         texts = ", ".join(f"{name}.s{lane:x}" for name, lane in picks)
