@@ -146,16 +146,14 @@ class Tiles:
 
         In each round, blocks off the diagonal change places: halves, then quarters.
         """
-        half = self.lanes // 2
+        half, lanes = self.lanes // 2, range(self.lanes)
         while half:
             turned = list(rows)
-            for i in range(self.lanes):
+            for i in lanes:
                 if not i & half:
                     a, b = rows[i], rows[i + half]
-                    low = [(b, c - half) if c & half else (a, c) for c in self._lanes()]
-                    high = [
-                        (b, c) if c & half else (a, c + half) for c in self._lanes()
-                    ]
+                    low = [(b, c - half) if c & half else (a, c) for c in lanes]
+                    high = [(b, c) if c & half else (a, c + half) for c in lanes]
                     turned[i] = self._mixed(low)
                     turned[i + half] = self._mixed(high)
             rows, half = turned, half // 2
