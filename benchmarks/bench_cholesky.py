@@ -1,0 +1,96 @@
+"""Cholesky of NumPy arrays against numpy.linalg, at about 3 million elements.
+
+Both sides take turns in one process. NumPy's time is the better of one BLAS thread and
+all of them. Prints medians in milliseconds, the ratio, and the choice that ran; with
+``--pins`` every candidate instead of the tables' choice.
+
+Run: python benchmarks/bench_cholesky.py [--orders 2,3,4] [--dtypes float64] [--pins]
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from statistics import median
+
+import numpy as np
+import threadpoolctl
+
+import batchlas
+from batchlas._select import ScopedPin
+
+ORDERS = "2,3,4,8,16,32,64,128"
+DTYPES = "float64,float32"
+ELEMENTS = 3_000_000
+BARS = {
+    "float64": dict(zip(map(int, ORDERS.split(",")), (30, 22, 17, 7, 7, 6, 4.5, 2.5))),
+    "float32": dict(zip(map(int, ORDERS.split(",")), (40, 40, 40, 20, 17, 8, 6, 3))),
+}
+
+
+def stack(n: int, dtype: str):
+    rng = np.random.default_rng(0)
+    b = rng.standard_normal((max(1, ELEMENTS // n**2), n, n))
+    if np.dtype(dtype).kind == "c":
+        b = b + 1j * rng.standard_normal(b.shape)
+    return (b @ b.swapaxes(-1, -2).conj() + n * np.eye(n)).astype(dtype)
+
+
+def seconds(call, a) -> float:
+    start = time.perf_counter()
+    call(a)
+    return time.perf_counter() - start
+
+
+def pinned(pin: str | None):
+    def call(a) -> None:
+        if pin is None:
+            batchlas.linalg.cholesky(a)
+            return
+        with ScopedPin("potrf", pin):
+            batchlas.linalg.cholesky(a)
+
+    return call
+
+
+def compare(a, pins, rounds: int = 11):
+    """Return ms of each pin, then of NumPy with one BLAS thread and with all."""
+    calls = [pinned(pin) for pin in pins]
+    for call in calls:
+        call(a)
+        call(a)
+    times = [[] for _ in range(len(calls) + 2)]
+    for _ in range(rounds):
+        for call, record in zip(calls, times, strict=False):
+            record.append(seconds(call, a))
+        with threadpoolctl.threadpool_limits(1, "blas"):
+            times[-2].append(seconds(np.linalg.cholesky, a))
+        times[-1].append(seconds(np.linalg.cholesky, a))
+    return [1e3 * median(each) for each in times]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--orders", default=ORDERS)
+    parser.add_argument("--dtypes", default=DTYPES)
+    parser.add_argument("--pins", action="store_true")
+    given = parser.parse_args()
+    print(f"{'dtype':<11}{'n':>4}{'numpy 1':>9}{'all':>9}  ms; then ms, times faster")
+    for dtype in given.dtypes.split(","):
+        for n in map(int, given.orders.split(",")):
+            a = stack(n, dtype)
+            choice = batchlas.explain("cholesky", a).choice
+            wide = 8 if np.dtype(dtype).name in ("float32", "complex64") else 4
+            pins = [f"lane:{wide}", f"lane:{2 * wide}"] if given.pins else [None]
+            *ours, one, every = compare(a, pins)
+            best = min(one, every)
+            bar = BARS.get(dtype, {}).get(n, "")
+            row = "  ".join(
+                f"{pin or choice} {ms:.2f} {best / ms:.1f}x"
+                for pin, ms in zip(pins, ours, strict=True)
+            )
+            print(f"{dtype:<11}{n:>4}{one:9.2f}{every:9.2f}  {row}  bar {bar}")
+
+
+if __name__ == "__main__":
+    main()
