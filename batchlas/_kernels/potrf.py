@@ -173,13 +173,13 @@ class _Potrf:
             self.l[b, i, j] = y
 
     def _result(self, i: Operand, j: Operand) -> Expr:
-        zero = Const(0, self.dtype)
+        """Return an element of the factor, zero in the other triangle."""
         row, column = (i, j) if self.uplo == "L" else (j, i)
-        if isinstance(i, int) and isinstance(j, int):
-            kept = self.w[row, column] if self._is_read(i, j) else zero
+        if isinstance(self.w, dict):  # only the factor's triangle has names
+            kept = self.w.get((row, column), Const(0, self.dtype))
         else:
             inside = as_expr(column, INDEX) <= as_expr(row, INDEX)
-            kept = where(inside, self.w[row, column], zero)
+            kept = self.w.get(row, column, gate=inside)
         return kept if self.uplo == "L" else conj(kept)
 
     # the factorisation
