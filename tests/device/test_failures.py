@@ -149,7 +149,7 @@ def test_what_is_not_read_fails_nothing(library, value, call):
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(60, method="thread")  # LAPACK hears no signal
 @pytest.mark.parametrize("call", CALLS[-4:], ids=str)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(
