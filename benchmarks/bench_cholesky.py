@@ -95,9 +95,8 @@ def main() -> None:
                 f"{pin or choice} {ms:.2f} {best / ms:.1f}x"
                 for pin, ms in zip(pins, ours, strict=True)
             )
-            print(
-                f"{dtype:<11}{n:>4}{one:9.2f}{every:9.2f}  {row}  bar {bar_of(dtype, n)}"
-            )
+            print(f"{dtype:<11}{n:>4}{one:9.2f}{every:9.2f}  {row}", end="")
+            print(f"  bar {bar_of(dtype, n)}")
 
 
 if __name__ == "__main__":

@@ -7,37 +7,20 @@ triangle and width, and kept for the life of the process.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from batchlas._backends.numpy import empty
-from batchlas._kernels import potrf as potrf_kernel
-from batchlas._kernels.compile import compile_opencl, launch_opencl
-from batchlas._kernels.driver import apply_asked
-from batchlas._kernels.kinds import DType
-from batchlas._kernels.options import Split, Target
-from batchlas._kernels.render import Passing, render
-from batchlas._kernels.schedule import Scheduler
-from batchlas._kernels.target import OPENCL
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from batchlas._kernels.compile import OpenCLKernel
-
-# A thread keeps its matrices in private memory, of which the CPU runtime has this much
-# for sure: with more, its stacks overflow.
-_PRIVATE_BYTES = 2**20
-
-
-def fits(n: int, dtype: str, width: int) -> bool:
-    """Whether `width` matrices of order `n` fit in a thread's private memory."""
-    order = -(-n // potrf_kernel.TILE) * potrf_kernel.TILE
-    return order**2 * width * np.dtype(dtype).itemsize <= _PRIVATE_BYTES
+    # Runs a compiled kernel with its arguments in order, and waits for it.
+    Launch = Callable[[Sequence[Any]], None]
 
 
 def potrf(
@@ -64,9 +47,9 @@ def potrf(
     for part in _launches(len(stack), width):
         views = tuple(array[part] for array in arrays)
         if len(views[0]) < width:
-            _launch_padded(kernel, queue, views, width)
+            _launch_padded(kernel, views, width)
         else:
-            _launch(kernel, queue, views)
+            _launch(kernel, views)
 
 
 def _launches(batch: int, width: int) -> list[slice]:
@@ -82,29 +65,37 @@ def _launches(batch: int, width: int) -> list[slice]:
     return [slice(0, whole), slice(batch - width, batch)]
 
 
-def _launch(kernel: OpenCLKernel, queue: Any, arrays: Sequence[NDArray[Any]]) -> None:
-    values = [len(arrays[0]), *(array.ctypes.data for array in arrays)]
-    launch_opencl(kernel, queue, values)
+def _launch(kernel: Launch, arrays: Sequence[NDArray[Any]]) -> None:
+    kernel([len(arrays[0]), *(array.ctypes.data for array in arrays)])
 
 
-def _launch_padded(
-    kernel: OpenCLKernel, queue: Any, arrays: Sequence[NDArray[Any]], width: int
-) -> None:
+def _launch_padded(kernel: Launch, arrays: Sequence[NDArray[Any]], width: int) -> None:
     """Launch for a batch smaller than one vector, through memory of a vector's size."""
     batch = len(arrays[0])
     padded = tuple(empty((width, *x.shape[1:]), x.dtype, x) for x in arrays)
     padded[0][:batch] = arrays[0]
     padded[0][batch:] = np.eye(arrays[0].shape[-1], dtype=arrays[0].dtype)
-    _launch(kernel, queue, padded)
+    _launch(kernel, padded)
     for array, whole in zip(arrays[1:], padded[1:], strict=True):
         array[...] = whole[:batch]
 
 
 @lru_cache(maxsize=512)
-def _potrf_kernel(
-    queue: Any, n: int, dtype: str, uplo: str, width: int
-) -> OpenCLKernel:
-    """Return the compiled kernel; the batch axis becomes vectors of `width` lanes."""
+def _potrf_kernel(queue: Any, n: int, dtype: str, uplo: str, width: int) -> Launch:
+    """Return the compiled kernel; the batch axis becomes vectors of `width` lanes.
+
+    The compiler is imported by the first call that needs it, since it takes longer to
+    import than all else.
+    """
+    from batchlas._kernels import potrf as potrf_kernel
+    from batchlas._kernels.compile import compile_opencl, launch_opencl
+    from batchlas._kernels.driver import apply_asked
+    from batchlas._kernels.kinds import DType
+    from batchlas._kernels.options import Split, Target
+    from batchlas._kernels.render import Passing, render
+    from batchlas._kernels.schedule import Scheduler
+    from batchlas._kernels.target import OPENCL
+
     kind = DType(dtype)
     run = width // 2 if kind.is_complex else width
     kernel = potrf_kernel.potrf(n, kind, uplo, run, width)
@@ -113,4 +104,5 @@ def _potrf_kernel(
     batch = [axis.name for axis in scheduler.rngs()].index("b")
     apply_asked(scheduler, (Split(batch, width, Target.VECTOR),))
     optimised = scheduler.get_optimized_ast(kernel.info.name)
-    return compile_opencl(render(optimised, OPENCL, Passing.ADDRESS), queue)
+    compiled = compile_opencl(render(optimised, OPENCL, Passing.ADDRESS), queue)
+    return partial(launch_opencl, compiled, queue)

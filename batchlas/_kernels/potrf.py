@@ -30,6 +30,7 @@ from batchlas._kernels.functions import (
     where,
 )
 from batchlas._kernels.ir import INDEX, Const, DType, Expr, Kernel, Operand, as_expr
+from batchlas._kernels.limits import TILE
 from batchlas._kernels.walk import fold
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
 _Tile: TypeAlias = "dict[tuple[int, int], Ref]"
 
-TILE = 4
 UNROLLED = 8
 """Largest order whose loops are written out."""
 

@@ -10,6 +10,7 @@ import numpy as np
 from batchlas import _select as select
 from batchlas._backends import in_host_memory
 from batchlas._kernels import lane
+from batchlas._kernels.limits import fits_in_private_memory
 from batchlas._ops.families import (
     Threads,
     Vendor,
@@ -56,7 +57,7 @@ def can_run(choice: select.Family, call: PotrfCall, device: Device) -> bool:
     if not isinstance(choice, Lane):
         return can_run_library(choice, call, device)
     is_cpu = device.family == "cpu" and device.max_work_group > 0
-    return is_cpu and lane.fits(call.n, call.dtype, choice.width)
+    return is_cpu and fits_in_private_memory(call.n, call.dtype, choice.width)
 
 
 SPEC = select.OpSpec(

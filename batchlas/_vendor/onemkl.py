@@ -103,7 +103,7 @@ def _scales_near_underflow(s: Any) -> NDArray[Any] | None:
     view = host_view(s)
     largest = (to_host(s) if view is None else view)[..., 0]
     limits = np.finfo(largest.dtype)
-    tiny = largest < limits.tiny / limits.eps**3
+    tiny = (largest < limits.tiny / limits.eps**3) & (largest > 0)
     if not tiny.any():
         return None
     return np.where(tiny, limits.eps**-4, 1.0).astype(largest.dtype)

@@ -10,7 +10,7 @@ from libraries import DPNP
 
 import batchlas
 import batchlas._backends.numpy as numpy_backend
-from batchlas._kernels import lane
+from batchlas._kernels.limits import fits_in_private_memory
 from batchlas._ops.potrf import Lane, PotrfCall, can_run, candidates
 from batchlas._runtime.sycl import why_no_queue
 from batchlas._select import ScopedPin
@@ -135,7 +135,7 @@ def test_dpnp_arrays_give_the_same_bits():
 
 def test_largest_order_and_one_beyond():
     device = numpy_backend.device(None)
-    orders = [n for n in range(1, 400) if lane.fits(n, "float64", 4)]
+    orders = [n for n in range(1, 400) if fits_in_private_memory(n, "float64", 4)]
     largest = orders[-1]
     assert orders == list(range(1, largest + 1))
     assert can_run(Lane(4), PotrfCall("float64", "numpy", "L", largest, 2), device)

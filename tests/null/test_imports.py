@@ -38,9 +38,10 @@ def test_the_import_brings_in_no_array_library():
 
 
 @pytest.mark.parametrize("route", ["vendor", "threads"])
-def test_a_numpy_call_of_a_library_family_brings_in_no_array_library(route):
+def test_a_numpy_call_brings_in_no_array_library(route):
+    """Only dpctl, which says whether the host runs kernels."""
     pins = {f"BATCHLAS_{op}_ROUTE": route for op in ("POTRF", "SYEV", "GESVD")}
-    assert run_python(CALLS + LOADED, **pins).stdout == "[]\n"
+    assert run_python(CALLS + LOADED, **pins).stdout in {"[]\n", "['dpctl']\n"}
 
 
 def test_a_refused_type_brings_in_no_array_library():

@@ -1,0 +1,18 @@
+"""What a kernel of one matrix per lane may hold; cheap to import, as kernels are not."""
+
+from __future__ import annotations
+
+import numpy as np
+
+TILE = 4
+"""Rows and columns of the tiles that a factorisation works on."""
+
+# A thread keeps its matrices in private memory, of which the CPU runtime has this much
+# for sure: with more, its stacks overflow.
+_PRIVATE_BYTES = 2**20
+
+
+def fits_in_private_memory(n: int, dtype: str, width: int) -> bool:
+    """Whether `width` matrices of order `n`, in whole tiles, fit in a thread's own."""
+    order = -(-n // TILE) * TILE
+    return order**2 * width * np.dtype(dtype).itemsize <= _PRIVATE_BYTES
