@@ -1,4 +1,4 @@
-"""What a kernel of one matrix per lane may hold; cheap to import, as kernels are not."""
+"""What a kernel of one matrix per lane may hold; importing this is cheap."""
 
 from __future__ import annotations
 

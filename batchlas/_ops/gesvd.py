@@ -83,9 +83,9 @@ def gesvd_hermitian(backend: Backend, a: Any, job: str) -> tuple[Any, Any, Any, 
     s = xp.take_along_axis(s, order, axis=-1)
     if v is None:
         return None, s, None, info
-    # Not sign(w): an eigenvalue of zero would wipe out its row of vh.
-    sign = xp.copysign(xp.ones_like(w), w)
-    sign = xp.take_along_axis(sign, order, axis=-1)
+    # Not u * sign(w): an eigenvalue of zero would wipe out its row of vh. Not copysign:
+    # dpnp 0.20's hung on in-order queues.
+    negative = xp.take_along_axis(w, order, axis=-1) < 0
     u = xp.take_along_axis(v, order[..., None, :], axis=-1)
-    vh = xp.conj(xp.swapaxes(u * sign[..., None, :], -1, -2))
+    vh = xp.conj(xp.swapaxes(xp.where(negative[..., None, :], -u, u), -1, -2))
     return u, s, vh, info

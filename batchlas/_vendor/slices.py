@@ -53,6 +53,12 @@ class _BlasHold:
                 limits = [library.get_num_threads() for library in self._libraries]
         return max(limits, default=_processors())
 
+    def give_up(self) -> None:
+        """Restore the limits in a forked child, whose holders do not exist."""
+        if self._holders:
+            for library, limit in zip(self._libraries, self._saved, strict=True):
+                library.set_num_threads(limit)
+
     def __enter__(self) -> None:
         with self._lock:
             if self._holders == 0:
@@ -83,6 +89,8 @@ def _pool() -> ThreadPoolExecutor:
 def _after_fork() -> None:
     """Forget the parent's pool and hold: their threads do not exist in the child."""
     _pool.cache_clear()
+    if _blas.cache_info().currsize:
+        _blas().give_up()
     _blas.cache_clear()
 
 

@@ -172,3 +172,14 @@ def test_a_numpy_call_beside_a_dpnp_call():
         dpnp.asnumpy(linalg.cholesky(dpnp.asarray(stack))),
         rtol=1e-12,
     )
+
+
+@pytest.mark.timeout(60, method="thread")
+def test_hermitian_svd_on_an_in_order_queue():
+    """dpnp 0.20's copysign hung there."""
+    a = definite(20, 4, 4)
+    queue = dpctl.SyclQueue(property="in_order")
+    x = dpnp.asarray(a, sycl_queue=queue)
+    for _ in range(10):
+        result = batchlas.linalg.svd(x, hermitian=True)
+    assert result.S.sycl_queue == queue
