@@ -175,7 +175,21 @@ def syev(
             if v is not None:
                 out = v.reshape(-1, n, n)[piece]
                 emit(staged, (n * n, 1, n), out, state, conjugate=True)
+        if syev_routine(n) == "XsyevBatched":
+            w, v = _sorted(w, v)
     return w, v, info
+
+
+def _sorted(
+    w: cupy.ndarray, v: cupy.ndarray | None
+) -> tuple[cupy.ndarray, cupy.ndarray | None]:
+    """Return values in order, vectors with them.
+
+    XsyevBatched leaves equal eigenvalues out of order by their rounding errors.
+    """
+    order = cupy.argsort(w, axis=-1)
+    w = cupy.take_along_axis(w, order, axis=-1)
+    return w, v if v is None else cupy.take_along_axis(v, order[..., None, :], axis=-1)
 
 
 def syev_routine(n: int) -> str:

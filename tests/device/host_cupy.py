@@ -222,6 +222,8 @@ def _modules(folder):
         empty=empty,
         zeros=lambda shape, dtype: np.zeros(shape, dtype).view(HostArray),
         ascontiguousarray=lambda a: np.ascontiguousarray(a).view(HostArray),
+        argsort=np.argsort,
+        take_along_axis=np.take_along_axis,
         RawModule=raw_module,
         get_default_memory_pool=lambda: SimpleNamespace(free_bytes=lambda: 0),
         cuda=SimpleNamespace(

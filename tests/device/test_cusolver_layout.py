@@ -141,6 +141,15 @@ def test_syev_routine_by_order(cusolver):
     assert cusolver.syev_routine(33) == "XsyevBatched"
 
 
+def test_values_are_put_in_order_with_their_vectors(cusolver):
+    w = np.array([[1.0, 3.0, 2.0], [1.0, 2.0, 3.0]])
+    v = np.stack([np.diag([1.0, 3.0, 2.0]), np.diag([1.0, 2.0, 3.0])])
+    values, vectors = cusolver._sorted(w, v)
+    assert (np.diff(values) > 0).all()
+    assert (vectors.sum(axis=-2) == values).all()
+    assert cusolver._sorted(w, None)[1] is None
+
+
 def test_syev_without_the_batched_routine(cusolver, monkeypatch):
     n = 40
     from batchlas._vendor import xsyevbatched
