@@ -76,11 +76,12 @@ class Lowering:
         """Write statements in order; return the scope with their named values."""
         at = 0
         while at < len(block):
-            if self.tiles.starts(block, at, scope):
-                scope, at = self.tiles.write(block, at, scope)
+            length = self.tiles.length(block, at, scope)
+            if length:
+                scope = self.tiles.write(block[at : at + length], scope)
             else:
                 scope = self._statement(block[at], scope)
-                at += 1
+            at += length or 1
         return scope
 
     def _statement(self, stmt: Stmt, scope: Scope) -> Scope:
