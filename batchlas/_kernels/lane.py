@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     # Runs a compiled kernel with its arguments in order, and waits for it.
     Launch = Callable[[Sequence[Any]], None]
 
-# Matrices are read and written in runs of so many bytes: half a cache line, since tiles
-# of 256-bit vectors are transposed at twice the rate of 512-bit ones.
-_RUN_BYTES = 32
-
 
 def potrf(
     queue: Any,
@@ -101,7 +97,7 @@ def _potrf_kernel(queue: Any, n: int, dtype: str, uplo: str, width: int) -> Laun
     from batchlas._kernels.target import OPENCL
 
     kind = DType(dtype)
-    run = _RUN_BYTES // kind.itemsize
+    run = width // 2 if kind.is_complex else width
     kernel = potrf_kernel.potrf(n, kind, uplo, run, width)
     scheduler = Scheduler(kernel, OPENCL)
     scheduler.convert_loop_to_global()

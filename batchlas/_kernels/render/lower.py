@@ -76,12 +76,11 @@ class Lowering:
         """Write statements in order; return the scope with their named values."""
         at = 0
         while at < len(block):
-            length = self.tiles.length(block, at, scope)
-            if length:
-                scope = self.tiles.write(block[at : at + length], scope)
+            if self.tiles.starts(block, at, scope):
+                scope, at = self.tiles.write(block, at, scope)
             else:
                 scope = self._statement(block[at], scope)
-            at += length or 1
+                at += 1
         return scope
 
     def _statement(self, stmt: Stmt, scope: Scope) -> Scope:

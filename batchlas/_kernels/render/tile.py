@@ -1,10 +1,9 @@
-"""Runs of consecutive elements in every lane, printed as transposed tiles.
+"""Runs of consecutive elements in every lane, printed as one transposed tile.
 
 With the batch across vector lanes, an element of a packed matrix is a gather: one load
-per lane. But a run of consecutive elements is a vector in memory, one for each lane.
-Lanes are taken in groups as large as the run: a group's vectors are a square tile,
-transposed in registers, and side by side the groups' tiles are one vector per element.
-That reads and writes every cache line once, in whole vectors.
+per lane. But as many consecutive elements as there are lanes are a square tile: each
+lane's run is one vector in memory, and transposing the tile in registers gives one
+vector per element. That reads and writes every cache line once, in whole vectors.
 
 Decided here: which statements form such a run, and how a tile is transposed. The author
 of a kernel decides that there is one, by writing the accesses next to each other.
@@ -21,6 +20,8 @@ from batchlas._kernels.render.values import Value
 from batchlas._kernels.walk import fold
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from batchlas._kernels.ir import Block, Buffer, Expr, Stmt
     from batchlas._kernels.render.lower import Lowering
     from batchlas._kernels.render.values import Env, Scope
@@ -33,76 +34,69 @@ class Tiles:
         self.lowering = lowering
         self.session = lowering.session
         self.lanes = lowering.plan.lanes
-        self._width = 0  # numbers in a run, and lanes in a group
-        self._kind = ""  # the type of a vector of so many numbers
-        self._whole = ""  # the type of a vector of all lanes
 
-    def length(self, block: Block, at: int, scope: Scope) -> int:
-        """Return how many statements from `at` on are a run; 0 for none."""
+        self._kind = ""
+
+    def starts(self, block: Block, at: int, scope: Scope) -> bool:
+        """Return whether the statements from `at` on are a whole tile."""
         if self.lanes == 1 or not self.session.dialect.has_tiles or scope.mask:
-            return 0
+            return False
+        if id(block[at]) in self.session.plan.guards:
+            return False
         (env, *others) = scope.envs
         if others or env.vector is None or env.may_read is not None:
-            return 0
+            return False
         if env.vector.texts != env.vector.numbers:
-            return 0
-        first = _access(block[at])
-        if first is None or id(block[at]) in self.session.plan.guards:
-            return 0
-        numbers = self.lanes
-        while numbers > 1:
-            length = numbers // _numbers(first[0])
-            if length and self._is_run(block[at : at + length], length, env):
-                return length
-            numbers //= 2
-        return 0
+            return False
+        accesses = [_access(stmt) for stmt in block[at : at + self._run(block[at])]]
+        return self._is_run(accesses, env)
 
-    def _is_run(self, run: Block, length: int, env: Env) -> bool:
-        """Return whether these access consecutive elements, far apart in the lanes."""
-        accesses = [_access(stmt) for stmt in run]
+    def _run(self, stmt: Stmt) -> int:
+        """Return how many elements fill a vector; a complex one is two numbers."""
+        access = _access(stmt)
+        if access is None:
+            return 1
+        return self.lanes // 2 if access[0].dtype.is_complex else self.lanes
+
+    def _is_run(self, accesses: Sequence[tuple[Buffer, Expr] | None], env: Env) -> bool:
         first = accesses[0]
-        if len(accesses) != length or first is None or env.vector is None:
+        if first is None or env.vector is None:
             return False
         buffer, start = first
-        if linear(start).coefficient(env.vector.axis) < length:
+        width = self.lanes // 2 if buffer.dtype.is_complex else self.lanes
+        if len(accesses) != width or width == 0:
+            return False
+        if linear(start).coefficient(env.vector.axis) < width:
             return False
         for step, access in enumerate(accesses):
-            if (
-                access is None
-                or access[0] != buffer
-                or type(run[step]) is not type(run[0])
-            ):
+            if access is None or access[0] != buffer:
                 return False
             gap = linear(fold(access[1] - start))
             if gap.axes or gap.others or gap.constant != step:
                 return False
         return True
 
-    def write(self, run: Block, scope: Scope) -> Scope:
-        """Print a run; return the scope after it."""
+    def write(self, block: Block, at: int, scope: Scope) -> tuple[Scope, int]:
+        """Print the tile; return the scope after it and the place of what follows."""
+        end = at + self._run(block[at])
+        run = block[at:end]
         access = _access(run[0])
         assert access is not None
-        real = access[0].dtype.real
-        self._width = len(run) * _numbers(access[0])
-        self._kind = self.session.dialect.type_of(real, self._width)
-        self._whole = self.session.dialect.type_of(real, self.lanes)
+        self._kind = self.session.dialect.type_of(access[0].dtype.real, self.lanes)
         if isinstance(run[0], Let):
-            return self._load(run, scope)
+            return self._load(run, scope), end
         self._store(run, scope)
-        return scope
+        return scope, end
 
     def _load(self, run: Block, scope: Scope) -> Scope:
         """Load each lane's run as a vector and transpose."""
         env = scope.first
-        places = self._places(run[0], env)
-        tiles = []
-        for group in self._groups():
-            loads = [
-                self.session.dialect.load_vector(places[lane], self._width)
-                for lane in group
-            ]
-            tiles.append(self._transposed([self._named("row", x) for x in loads]))
-        columns = [self._joined(parts) for parts in zip(*tiles, strict=True)]
+        rows = self._places(run[0], env)
+        vectors = [
+            self._named("row", self.session.dialect.load_vector(place, self.lanes))
+            for place in rows
+        ]
+        columns = self._transposed(vectors)
         for number, stmt in enumerate(run):
             assert isinstance(stmt, Let)
             wide = 2 if stmt.temp.dtype.is_complex else 1
@@ -117,44 +111,22 @@ class Tiles:
         for stmt in run:
             assert isinstance(stmt, Store)
             value = ex.widen(ex.value(stmt.value, env), self.lanes)
-            columns += [self._named("column", x, self._whole) for x in value.parts]
+            columns += [self._named("column", part) for part in value.parts]
         assert isinstance(run[0], Store)
         streams = run[0].buffer.streams and self._is_aligned(run[0])
-        places = self._places(run[0], env)
-        for group in self._groups():
-            rows = self._transposed([self._part(name, group) for name in columns])
-            for lane, row in zip(group, rows, strict=True):
-                text = self.session.dialect.store_vector(
-                    places[lane], row, self._kind, streams=streams
-                )
-                self.session.writer.line(text)
+        rows = self._transposed(columns)
+        for place, row in zip(self._places(run[0], env), rows, strict=True):
+            text = self.session.dialect.store_vector(
+                place, row, self._kind, streams=streams
+            )
+            self.session.writer.line(text)
 
     def _is_aligned(self, stmt: Store) -> bool:
         """Return whether a run begins at a multiple of its length, in every lane."""
-        width = self._width // _numbers(stmt.buffer)
+        width = self._run(stmt)
         form = linear(flat_index(stmt.buffer, stmt.index))
         factors = [factor for _, factor in form.axes.values()]
         return not form.others and not any(f % width for f in (*factors, form.constant))
-
-    def _groups(self) -> list[range]:
-        """Return the lanes, in groups of a run's length."""
-        return [
-            range(first, first + self._width)
-            for first in range(0, self.lanes, self._width)
-        ]
-
-    def _joined(self, parts: tuple[str, ...]) -> str:
-        """Return vectors of some lanes each as one of all lanes."""
-        if len(parts) == 1:
-            return parts[0]
-        text = f"({self._whole})({', '.join(parts)})"
-        return self._named("whole", text, self._whole)
-
-    def _part(self, name: str, group: range) -> str:
-        """Return the lanes of a group out of all."""
-        if len(group) == self.lanes:
-            return name
-        return self._named("part", f"{name}.s{''.join(f'{x:x}' for x in group)}")
 
     def _places(self, stmt: Stmt, env: Env) -> list[str]:
         """Return the text of the first number of each lane's run."""
@@ -174,14 +146,14 @@ class Tiles:
 
         In each round, blocks off the diagonal change places: halves, then quarters.
         """
-        half, width = self._width // 2, range(self._width)
+        half, lanes = self.lanes // 2, range(self.lanes)
         while half:
             turned = list(rows)
-            for i in width:
+            for i in lanes:
                 if not i & half:
                     a, b = rows[i], rows[i + half]
-                    low = [(b, c - half) if c & half else (a, c) for c in width]
-                    high = [(b, c) if c & half else (a, c + half) for c in width]
+                    low = [(b, c - half) if c & half else (a, c) for c in lanes]
+                    high = [(b, c) if c & half else (a, c + half) for c in lanes]
                     turned[i] = self._mixed(low)
                     turned[i + half] = self._mixed(high)
             rows, half = turned, half // 2
@@ -191,16 +163,11 @@ class Tiles:
         texts = ", ".join(f"{name}.s{lane:x}" for name, lane in picks)
         return self._named("tile", f"({self._kind})({texts})")
 
-    def _named(self, base: str, text: str, kind: str = "") -> str:
+    def _named(self, base: str, text: str) -> str:
         name = self.session.names.fresh(base)
-        line = self.session.dialect.constant(kind or self._kind, name, text)
+        line = self.session.dialect.constant(self._kind, name, text)
         self.session.writer.line(line)
         return name
-
-
-def _numbers(buffer: Buffer) -> int:
-    """Return how many real numbers an element is."""
-    return 2 if buffer.dtype.is_complex else 1
 
 
 def _access(stmt: Stmt) -> tuple[Buffer, Expr] | None:
