@@ -6,14 +6,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 import batchlas
 from batchlas import _dispatch
 from batchlas.tune import ledger, tables
-from batchlas.tune.grid import DTYPES, calls
+from batchlas.tune.grid import BATCHES, DTYPES, ORDERS, calls
 from batchlas.tune.problems import placer
 from batchlas.tune.timing import time_cell
 
@@ -34,6 +34,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dtype", choices=DTYPES, action="append", help="default: all")
     parser.add_argument("--array", choices=_KINDS, default="numpy")
     parser.add_argument(
+        "--orders", type=_sizes, default=ORDERS, help="orders to measure: 2,3,4"
+    )
+    parser.add_argument(
+        "--batches", type=_sizes, default=BATCHES, help="batches to measure: 1,64"
+    )
+    parser.add_argument(
         "--budget", type=float, default=600.0, help="seconds in all (default 600)"
     )
     parser.add_argument(
@@ -47,6 +53,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="measure nothing; exit with 1 if the tables are not the ledger's",
     )
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    sizes = tuple(int(each) for each in text.split(","))
+    if min(sizes) < 1:
+        message = f"{text!r} has a size below 1"
+        raise ValueError(message)
+    return sizes
 
 
 def run(given: argparse.Namespace) -> int:
@@ -73,7 +87,13 @@ def _measure(
     fidelity = max(1, round(given.cell * 1e3))
     known = {r.cell: r for r in ledger.read(path)}
     end = time.monotonic() + given.budget
-    todo = list(_cells(specs, given.dtype or DTYPES, device))
+    shapes = given.orders, given.batches
+    todo = [
+        (spec, call)
+        for spec in specs
+        for dtype in given.dtype or DTYPES
+        for call in calls(spec, dtype, device.kind, *shapes)
+    ]
     for done, (spec, call) in enumerate(todo):
         if time.monotonic() > end:
             print(f"\nbudget spent: {done} of {len(todo)} shapes", file=sys.stderr)
@@ -94,15 +114,6 @@ def _measure(
         ledger.append(path, record)
         print(f"\r{done + 1}/{len(todo)} {spec.op} {call}", end="", file=sys.stderr)
     print(file=sys.stderr)
-
-
-def _cells(
-    specs: list[OpSpec], dtypes: tuple[str, ...], device: Device
-) -> Iterator[tuple[OpSpec, Any]]:
-    for spec in specs:
-        for dtype in dtypes:
-            for call in calls(spec, dtype, device.kind):
-                yield spec, call
 
 
 def _texts(

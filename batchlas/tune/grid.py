@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from batchlas.tune.problems import PROBLEMS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from batchlas._select import OpSpec
 
@@ -32,10 +32,16 @@ MOST_WORK = 2**27
 ASPECTS = ((1, 1), (4, 1), (1, 4))
 
 
-def calls(spec: OpSpec, dtype: str, kind: str) -> Iterator[Any]:
+def calls(
+    spec: OpSpec,
+    dtype: str,
+    kind: str,
+    orders: Sequence[int] = ORDERS,
+    batches: Sequence[int] = BATCHES,
+) -> Iterator[Any]:
     """Yield the table keys to measure for one op, dtype and kind of array."""
     problem = PROBLEMS[spec.op]
-    cells = itertools.product(problem.options, ORDERS, BATCHES)
+    cells = itertools.product(problem.options, orders, batches)
     for option, n, batch in cells:
         if spec.op == "gesvd":
             for rows, columns in ASPECTS if n > 1 else ASPECTS[:1]:
