@@ -18,6 +18,7 @@ import numpy as np
 import threadpoolctl
 
 import batchlas
+from batchlas._kernels.renderer_choice import renderer_for
 from batchlas._ops import SPECS
 from batchlas._runtime import intel
 from batchlas._runtime.devices import host_cpu_key, host_cpu_name
@@ -44,7 +45,7 @@ _OPTIONAL = (
 
 def report() -> str:
     """Return the whole report as text."""
-    sections = (_software, _host, _sycl, _cuda, _settings, _tables)
+    sections = (_software, _host, _sycl, _renderers, _cuda, _settings, _tables)
     return "\n".join(line for section in sections for line in _lines(section))
 
 
@@ -118,6 +119,24 @@ def _no_sycl_device() -> str:
         f"anything that uses dpctl, or: export {intel.VARIABLE}="
         f"{intel.runtime_library()}"
     )
+
+
+def _renderers() -> Iterator[str]:
+    """Name what prints the kernels of each kind of array on each SYCL device."""
+    if importlib.util.find_spec("dpctl") is None:
+        return
+    host = importlib.import_module("batchlas._backends.numpy")
+    choice = renderer_for(host.device(np.empty(0)))
+    yield f"renderer   numpy arrays: {choice or 'none'}"
+    if importlib.util.find_spec("dpnp") is None:
+        return
+    import dpctl
+    import dpnp
+
+    backend = importlib.import_module("batchlas._backends.dpnp")
+    for device in dpctl.get_devices():
+        choice = renderer_for(backend.device(dpnp.empty(0, device=device)))
+        yield f"  dpnp arrays on {device.filter_string}: {choice or 'none'}"
 
 
 def _cuda() -> Iterator[str]:

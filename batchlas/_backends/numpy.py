@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from batchlas._runtime.devices import Device, host_cpu_key, host_cpu_name
+from batchlas._runtime.reuse import reused_bytes
 from batchlas._runtime.settings import settings
 from batchlas._runtime.sycl import host_queue
 
@@ -78,7 +79,7 @@ def empty(
     Kernels store whole vectors past the caches, which needs their alignment.
     """
     count = math.prod(shape) * dtype.itemsize
-    memory = np.empty(count + _CACHE_LINE, np.uint8)
+    memory = reused_bytes(count + _CACHE_LINE)
     start = -memory.ctypes.data % _CACHE_LINE
     return memory[start : start + count].view(dtype).reshape(shape)
 

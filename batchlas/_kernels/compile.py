@@ -12,6 +12,8 @@ import linecache
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+import numpy as np
+
 from batchlas._kernels.ir import Binary, BinaryOp, Const, DType, Expr, ScalarArg
 from batchlas._kernels.render.rendered import ArgKind
 from batchlas._kernels.spirv import compile_spirv
@@ -218,10 +220,32 @@ def compile_dpex(rendered: Rendered) -> object:
         module: dict[str, object] = {}
         code = compile(rendered.source, filename, "exec")
         exec(code, module)  # the one place where rendered text becomes code
-        known = _DPEX[rendered.digest, rendered.entry] = numba_dpex.kernel(
-            module[rendered.entry]
-        )
+        # 1/0 is infinite as in NumPy; by default the thread would leave the kernel.
+        kernel = numba_dpex.kernel(error_model="numpy")
+        known = _DPEX[rendered.digest, rendered.entry] = kernel(module[rendered.entry])
     return known
 
 
 _DPEX: dict[tuple[str, str], object] = {}
+
+
+def launch_dpex(rendered: Rendered, values: Sequence[Any]) -> None:
+    """Run numba-dpex text on dpnp arrays and wait for it.
+
+    `values` are the kernel's arguments in order, without work-group memory, arrays
+    flat. The caller has asked whether the device has what the kernel needs.
+    """
+    import numba_dpex
+    from numba_dpex import kernel_api
+
+    count = count_function(rendered.groups, [arg.name for arg in rendered.args])
+    groups, size = count(values), rendered.group_size
+    if groups == 0:
+        return
+    grid = numba_dpex.NdRange((groups * size,), (size,))
+    local = [
+        kernel_api.LocalAccessor((arg.count,), dtype=np.dtype(arg.dtype.value))
+        for arg in rendered.args
+        if arg.kind is ArgKind.LOCAL
+    ]
+    numba_dpex.call_kernel(compile_dpex(rendered), grid, *values, *local)

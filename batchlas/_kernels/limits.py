@@ -12,7 +12,11 @@ TILE = 4
 _PRIVATE_BYTES = 2**20
 
 
+def padded(n: int) -> int:
+    """Return the order of whole tiles that holds a matrix."""
+    return -(-n // TILE) * TILE
+
+
 def fits_in_private_memory(n: int, dtype: str, width: int) -> bool:
     """Whether `width` matrices of order `n`, in whole tiles, fit in a thread's own."""
-    order = -(-n // TILE) * TILE
-    return order**2 * width * np.dtype(dtype).itemsize <= _PRIVATE_BYTES
+    return padded(n) ** 2 * width * np.dtype(dtype).itemsize <= _PRIVATE_BYTES

@@ -11,6 +11,7 @@ from batchlas import _select as select
 from batchlas._backends import in_host_memory
 from batchlas._kernels import lane
 from batchlas._kernels.limits import fits_in_private_memory
+from batchlas._kernels.renderer_choice import DPEX, renderer_for
 from batchlas._ops.families import (
     Threads,
     Vendor,
@@ -37,7 +38,7 @@ class PotrfCall(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Lane(select.Family):
-    """One matrix per lane of a vector of `width` lanes, on a CPU device of SYCL."""
+    """One matrix per lane of a vector, or per thread of a group, of `width`."""
 
     name: ClassVar[str] = "lane"
     width: int
@@ -56,8 +57,14 @@ def can_run(choice: select.Family, call: PotrfCall, device: Device) -> bool:
     """Whether a choice would factor this call rightly."""
     if not isinstance(choice, Lane):
         return can_run_library(choice, call, device)
-    is_cpu = device.family == "cpu" and device.max_work_group > 0
-    return is_cpu and fits_in_private_memory(call.n, call.dtype, choice.width)
+    rendering = renderer_for(device)
+    if rendering is None:
+        return False
+    if rendering.renderer == DPEX:
+        from batchlas._kernels import lane_dpex
+
+        return lane_dpex.fits(call.n, call.dtype, choice.width, device)
+    return fits_in_private_memory(call.n, call.dtype, choice.width)
 
 
 SPEC = select.OpSpec(
@@ -104,12 +111,23 @@ def potrf(backend: Backend, a: Any, uplo: str) -> tuple[Any, Any]:
 
 
 def _launch_lane(backend: Backend, a: Any, uplo: str, width: int) -> tuple[Any, Any]:
-    """Run the kernel in place: a CPU device shares the host's memory."""
+    """Run the kernel of the renderer that the array's device takes."""
     n = a.shape[-1]
     stack = backend.packed(a).reshape(-1, n, n)
     factor = backend.empty(stack.shape, a.dtype, a)
     info = backend.empty(stack.shape[:1], np.dtype(np.int32), a)
-    views = [in_host_memory(backend, array) for array in (stack, factor, info)]
-    lane.potrf(backend.queue(a), views, uplo, width)
+    device = backend.device(a)
+    rendering = renderer_for(device)
+    if rendering is not None and rendering.is_noteworthy:
+        select.note(rendering)
+    if rendering is not None and rendering.renderer == DPEX:
+        from batchlas._kernels import lane_dpex
+
+        lane_dpex.potrf((stack, factor, info), uplo, width, device)
+        failed = backend.to_host(info).any()
+    else:
+        views = [in_host_memory(backend, array) for array in (stack, factor, info)]
+        lane.potrf(backend.queue(a), views, uplo, width)
+        failed = views[2].any()
     factor = factor.reshape(a.shape)
-    return factor, info.reshape(a.shape[:-2]) if views[2].any() else None
+    return factor, info.reshape(a.shape[:-2]) if failed else None

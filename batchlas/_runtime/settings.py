@@ -29,6 +29,8 @@ ALLOW_UNSAFE = "BATCHLAS_ALLOW_UNSAFE"
 # test compares this with the ops that exist, since a missing name has no pin.
 ROUTED_OPS = ("potrf", "syev", "gesvd")
 
+SYCL_RENDERERS = ("auto", "opencl", "dpex")
+
 _TRUE = frozenset({"1", "true", "on", "yes"})
 _FALSE = frozenset({"0", "false", "off", "no"})
 
@@ -51,6 +53,9 @@ class Settings:
         Behave as if no vendor library were installed.
     num_threads : int or None
         Most threads that a call on NumPy arrays may use; None for no limit of ours.
+    sycl_renderer : {"auto", "opencl", "dpex"}
+        What prints kernels for SYCL devices; auto is numba-dpex for dpnp arrays where
+        it is installed, else OpenCL C.
     skip_finite_check : bool
         Unsafe: hand matrices with NaN or infinity to LAPACK, which may never return.
     generation : int
@@ -63,6 +68,7 @@ class Settings:
     tuned_dir: str | None = None
     no_vendor: bool = False
     num_threads: int | None = None
+    sycl_renderer: str = "auto"
     skip_finite_check: bool = False
     generation: int = 0
 
@@ -87,6 +93,15 @@ def _positive_int(name: str, text: str) -> int:
     return value
 
 
+def _renderer(name: str, text: str) -> str:
+    word = text.strip().lower()
+    if word in SYCL_RENDERERS:
+        return word
+    allowed = ", ".join(SYCL_RENDERERS)
+    message = f"{name}={text!r} is not a renderer; allowed: {allowed}"
+    raise SettingsError(message)
+
+
 def _path(_name: str, text: str) -> str | None:
     return text or None  # set but empty means: as if unset
 
@@ -107,6 +122,7 @@ _PARSERS: dict[str, Callable[[str, str], object]] = {
     "tuned_dir": _path,
     "no_vendor": _bool,
     "num_threads": _positive_int,
+    "sycl_renderer": _renderer,
     "skip_finite_check": _bool,
 }
 # Only these directions are dangerous; switching a check back on never is.
@@ -210,8 +226,8 @@ def configure(**changes: object) -> None:
     **changes
         Fields of the settings: ``routes`` (mapping of op to pin), ``select_trace``,
         ``coverage_out``, ``tuned_dir``, ``no_vendor``, ``num_threads``,
-        ``skip_finite_check``. Those not named return to their defaults: a call
-        replaces the whole configuration.
+        ``sycl_renderer``, ``skip_finite_check``. Those not named return to their
+        defaults: a call replaces the whole configuration.
 
     Raises
     ------

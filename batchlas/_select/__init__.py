@@ -28,6 +28,7 @@ from batchlas._select.families import Family, all_of, family, parse
 from batchlas._select.launch import run
 from batchlas._select.pins import ScopedPin, StrictPin
 from batchlas._select.spec import Call, OpSpec
+from batchlas._select.trace import note
 from batchlas._select.vendor import no_vendor
 from batchlas._select.walk import Decision
 
@@ -43,6 +44,7 @@ __all__ = [
     "family",
     "link",
     "no_vendor",
+    "note",
     "parse",
     "pick",
     "run",

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
+from batchlas._runtime.settings import settings
 from batchlas._select.walk import Decision, Origin
 
 if TYPE_CHECKING:
@@ -33,6 +34,12 @@ def trace_scope(decision: Decision) -> Iterator[None]:
         yield
     finally:
         _depth.reset(token)
+
+
+def note(fact: object) -> None:
+    """Print a further fact about the decision that runs, if decisions are printed."""
+    if settings().select_trace:
+        sys.stderr.write(f"batchlas: {'  ' * _depth.get()}by {fact}\n")
 
 
 def line_of(decision: Decision) -> str:

@@ -20,6 +20,7 @@ BAD = {
     "BATCHLAS_SELECT_TRACE": "maybe",
     "BATCHLAS_NO_VENDOR": "2",
     "BATCHLAS_NUM_THREADS": "0",
+    "BATCHLAS_SYCL_RENDERER": "cuda",
     "BATCHLAS_SKIP_FINITE_CHECK": "please",
     "BATCHLAS_COVERAGE_OUT": "/no/such/folder/coverage",
 }

@@ -131,6 +131,10 @@ class Dialect:
         """Return the condition that a cell or variable holds."""
         return f"({text} != 0)"
 
+    def subscript(self, text: str) -> str:
+        """Return a subscript; it is never negative."""
+        return text
+
     # statements
 
     def declaration(self, type_text: str, name: str, text: str) -> str:

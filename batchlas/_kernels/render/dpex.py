@@ -91,6 +91,10 @@ class Dpex(Dialect):
     def kept_bool(self, text: str) -> str:
         return f"(1 if {text} else 0)"
 
+    def subscript(self, text: str) -> str:
+        """Return an unsigned subscript: a signed one may count from the end."""
+        return text if text.isdecimal() else f"np.uint64({text})"
+
     def declaration(self, _type_text: str, name: str, text: str) -> str:
         return f"{name} = {text}"
 

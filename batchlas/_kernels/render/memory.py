@@ -107,16 +107,16 @@ class Memory:
     def _places(self, cells: Cells, lane: int) -> tuple[str, ...]:
         """Return the text of a cell's parts."""
         subscript = cells.subscripts[lane if len(cells.subscripts) > 1 else 0]
-        buffer = cells.buffer
+        buffer, at = cells.buffer, self.session.dialect.subscript
         if buffer.space is MemSpace.GLOBAL:
             name = self.session.params[buffer.name]
             if not buffer.dtype.is_complex:
-                return (f"{name}[{subscript}]",)
+                return (f"{name}[{at(subscript)}]",)
             twice = f"2 * ({subscript})"
-            return f"{name}[{twice}]", f"{name}[{twice} + 1]"
+            return f"{name}[{at(twice)}]", f"{name}[{at(f'{twice} + 1')}]"
         names = self.inside[buffer.name]
         single = buffer.space is MemSpace.REGISTER and cell_count(buffer) == 1
-        return names if single else tuple(f"{n}[{subscript}]" for n in names)
+        return names if single else tuple(f"{n}[{at(subscript)}]" for n in names)
 
     # loads
 

@@ -1,0 +1,182 @@
+"""The factorisation of one matrix by 4x4 tiles, wherever its elements are kept.
+
+Left-looking: a tile is the input minus the products of the tiles to its left, then
+either factored (on the diagonal) or solved against the factored one above it. Sixteen
+sums are in flight for eight loads.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from batchlas._kernels.functions import (
+    cast,
+    conj,
+    fma,
+    imag,
+    make_complex,
+    real,
+    sqrt,
+    where,
+)
+from batchlas._kernels.ir import INDEX, Const, DType, Expr, Operand, as_expr
+from batchlas._kernels.limits import TILE, padded
+from batchlas._kernels.walk import fold
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from batchlas._kernels.build import KernelBuilder, Ref
+
+_Tile: TypeAlias = "dict[tuple[int, int], Ref]"
+
+UNROLLED = 8
+"""Largest order whose loops are written out."""
+
+
+class Elements(Protocol):
+    """The lower triangle (i, j), above `UNROLLED` with room for whole tiles."""
+
+    def __getitem__(self, index: tuple[Operand, Operand], /) -> Expr:
+        """Return an element."""
+
+    def __setitem__(self, index: tuple[Operand, Operand], value: Expr, /) -> None:
+        """Set an element."""
+
+
+class Factorisation:
+    """Writes the statements that factor the elements ``w`` in place.
+
+    `bad` is the order of the first leading minor that is not positive definite, or 0.
+    """
+
+    def __init__(self, k: KernelBuilder, n: int, dtype: DType, w: Elements) -> None:
+        self.k, self.n, self.dtype, self.w = k, n, dtype, w
+        self.unrolled = n <= UNROLLED
+        self.order = padded(n)
+
+    def write(self, finish: Callable[[int], None] | None = None) -> Expr:
+        """Write everything; return `bad`, an int32.
+
+        Where loops are written out, `finish` is called as soon as another number of
+        rows of the factor is complete.
+        """
+        self._pad()
+        self.bad = self.k.register("bad", self.dtype.real)
+        self.bad.set(0)
+        for j in self.loop(0, self.order // TILE):
+            self._column(j)
+            if finish is not None and isinstance(j, int):
+                finish(min((j + 1) * TILE, self.n))
+        return cast(self.bad[()], DType.INT32)
+
+    def loop(self, start: Operand, stop: Operand) -> Iterator[Operand]:
+        """Yield the steps of a loop: each number, or one axis for all of them."""
+        if isinstance(start, int) and isinstance(stop, int) and self.unrolled:
+            yield from range(start, stop)
+            return
+        first, last = as_expr(start, INDEX), as_expr(stop, INDEX)
+        with self.k.serial(fold(last - first), "t") as axis:
+            yield fold(axis + first)
+
+    def _pad(self) -> None:
+        """Fill up to whole tiles with the identity, where tiles are in loops."""
+        if self.unrolled:
+            return
+        for i in range(self.n, self.order):
+            for j in range(i):
+                self.w[i, j] = Const(0, self.dtype)
+            self.w[i, i] = Const(1, self.dtype)
+
+    def _column(self, j: Operand) -> None:
+        """Factor the tile column j: its diagonal tile, then those below it."""
+        j0 = j * TILE
+        tile = self._tile(j0, j0)
+        self._subtract(tile, j0, j0)
+        inverse = self._factor(tile, j0)
+        for i in self.loop(j + 1, self.order // TILE):
+            i0 = i * TILE
+            other = self._tile(i0, j0)
+            self._subtract(other, i0, j0)
+            self._solve(other, tile, inverse)
+            self._keep(other, i0, j0)
+
+    def _extent(self, start: Operand) -> int:
+        """Return the rows of a tile; where loops are written out, only real ones."""
+        if self.unrolled and isinstance(start, int):
+            return min(TILE, self.n - start)
+        return TILE
+
+    def _tile(self, i0: Operand, j0: Operand) -> _Tile:
+        """Load a tile, or the lower triangle of one on the diagonal, into sums."""
+        on_diagonal = i0 is j0
+        name = "d" if on_diagonal else "o"
+        tile = {}
+        for s in range(self._extent(j0)):
+            for r in range(s if on_diagonal else 0, self._extent(i0)):
+                sum_ = self.k.register(f"{name}{r}{s}", self.dtype)
+                sum_.set(self.w[i0 + r, j0 + s])
+                tile[r, s] = sum_
+        return tile
+
+    def _subtract(self, tile: _Tile, i0: Operand, j0: Operand) -> None:
+        """Subtract the products of the tiles to the left."""
+        for k in self.loop(0, j0):
+            y = [self.k.let(self.w[j0 + s, k], "y") for s in range(self._extent(j0))]
+            x = y
+            if i0 is not j0:
+                rows = range(self._extent(i0))
+                x = [self.k.let(self.w[i0 + r, k], "x") for r in rows]
+            for (r, s), sum_ in tile.items():
+                self._minus(sum_, x[r], y[s])
+
+    def _minus(self, sum_: Ref, x: Expr, y: Expr) -> None:
+        """Subtract x conj(y)."""
+        sum_.set(fma(-x, conj(y), sum_[()]))
+
+    def _factor(self, tile: _Tile, j0: Operand) -> list[Expr]:
+        """Factor the diagonal tile in place; return its diagonal's inverses."""
+        inverse: list[Expr] = []
+        for s in range(self._extent(j0)):
+            for k in range(s):
+                self._minus(tile[s, s], tile[s, k][()], tile[s, k][()])
+            pivot = self.k.let(real(tile[s, s][()]), "pivot")
+            self._judge(pivot, j0 + (s + 1))
+            root = self.k.let(sqrt(pivot), "root")
+            r_inverse = self.k.let(1.0 / root, "inverse")
+            inverse.append(r_inverse)
+            tile[s, s].set(self._complex(root))
+            for r in range(s + 1, self._extent(j0)):
+                for k in range(s):
+                    self._minus(tile[r, s], tile[r, k][()], tile[s, k][()])
+                tile[r, s].set(self._scaled(tile[r, s][()], r_inverse))
+        self._keep(tile, j0, j0)
+        return inverse
+
+    def _judge(self, pivot: Expr, minor: Operand) -> None:
+        """Note the first minor whose pivot is not positive and finite."""
+        infinity = Const(float("inf"), self.dtype.real)
+        good = (pivot > 0) & (pivot < infinity)
+        order = cast(as_expr(minor, INDEX), self.dtype.real)
+        bad = self.bad[()]
+        self.bad.set(where(good | (bad > 0), bad, order))
+
+    def _solve(self, tile: _Tile, diagonal: _Tile, inverse: list[Expr]) -> None:
+        """Solve X D^H = tile in place, column by column."""
+        for (r, s), sum_ in tile.items():
+            for k in range(s):
+                self._minus(sum_, tile[r, k][()], diagonal[s, k][()])
+            sum_.set(self._scaled(sum_[()], inverse[s]))
+
+    def _keep(self, tile: _Tile, i0: Operand, j0: Operand) -> None:
+        for (r, s), sum_ in tile.items():
+            self.w[i0 + r, j0 + s] = self.k.let(sum_[()], "z")
+
+    def _complex(self, x: Expr) -> Expr:
+        return make_complex(x, 0) if self.dtype.is_complex else x
+
+    def _scaled(self, x: Expr, factor: Expr) -> Expr:
+        """Multiply by a real number."""
+        if self.dtype.is_complex:
+            return make_complex(real(x) * factor, imag(x) * factor)
+        return x * factor

@@ -1,0 +1,154 @@
+"""The family lane by numba-dpex, in the environment that has it, and who renders it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import batchlas
+from batchlas._kernels import lane_dpex
+from batchlas._kernels.renderer_choice import renderer_for
+from batchlas._runtime.settings import settings
+
+dpnp = pytest.importorskip("dpnp", reason="dpnp is not installed")
+pytest.importorskip("numba_dpex", reason="numba-dpex is not installed")
+
+from batchlas._backends import dpnp as backend  # noqa: E402 - it imports dpnp
+from batchlas._backends import numpy as host  # noqa: E402 - beside the other one
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # of numba-dpex, when it compiles
+WIDTH = 4
+THREADS = 16  # of the groups that the width grows to
+BATCHES = (1, THREADS - 1, THREADS, THREADS + 1, 3 * THREADS + 2)
+BOUND = 50  # times n * eps, on matrices of condition about 10
+# Each kernel takes seconds to compile: all orders in one dtype, few in the others.
+CASES = [
+    *((n, "float64", "L") for n in (1, 2, 3, 4, 5, 8, 9, 16, 32)),
+    *((n, "float32", "U") for n in (2, 8, 16)),
+    *((n, "complex64", "L") for n in (3, 9)),
+    *((n, "complex128", "U") for n in (1, 4, 9)),
+]
+
+
+def stack_of(batch, n, dtype):
+    rng = np.random.default_rng(n)
+    b = rng.standard_normal((batch, n, n)).astype(dtype)
+    if np.dtype(dtype).kind == "c":
+        b = b + np.dtype(dtype).type(1j) * rng.standard_normal(b.shape).astype(dtype)
+    return (b @ b.swapaxes(-1, -2).conj() + 2 * n * np.eye(n)).astype(dtype)
+
+
+def other_triangle(n, uplo):
+    return np.triu_indices(n, 1) if uplo == "L" else np.tril_indices(n, -1)
+
+
+def factored(stack, uplo):
+    """Launch on a part of a longer array; return factor and info on the host."""
+    longer = dpnp.asarray(np.concatenate([stack[:1], stack]))
+    a = longer[1:]
+    factor = dpnp.full(a.shape, 7, dtype=a.dtype)
+    info = dpnp.full(len(stack), -1, dtype=np.int32)
+    lane_dpex.potrf((a, factor, info), uplo, WIDTH, backend.device(a))
+    np.testing.assert_array_equal(dpnp.asnumpy(longer)[1:], stack)
+    return dpnp.asnumpy(factor), dpnp.asnumpy(info)
+
+
+def assert_factor(got, stack, uplo):
+    n, low = stack.shape[-1], got if uplo == "L" else got.swapaxes(-1, -2).conj()
+    residual = np.abs(low @ low.swapaxes(-1, -2).conj() - stack).max()
+    assert residual <= BOUND * n * np.finfo(stack.dtype).eps * np.abs(stack).max()
+    rows, columns = other_triangle(n, uplo)
+    assert not got[:, rows, columns].any()
+
+
+@pytest.mark.parametrize(("n", "dtype", "uplo"), CASES)
+def test_factors_for_every_batch(n, dtype, uplo):
+    rows, columns = other_triangle(n, uplo)
+    whole = stack_of(max(BATCHES), n, dtype)
+    for batch in BATCHES:
+        poisoned = whole[:batch].copy()
+        poisoned[:, rows, columns] = np.nan
+        got, info = factored(poisoned, uplo)
+        assert_factor(got, whole[:batch], uplo)
+        np.testing.assert_array_equal(info, 0)
+
+
+@pytest.mark.parametrize("n", [2, 5, 9])
+def test_a_bad_minor_is_numbered_and_its_neighbours_do_not_change(n):
+    stack = stack_of(THREADS + 3, n, "float64")
+    want, _ = factored(stack, "L")
+    for bad in (-1.0, 0.0, np.nan, np.inf):
+        for which, minor in ((0, 1), (THREADS - 1, n), (THREADS + 2, n)):
+            spoilt = stack.copy()
+            spoilt[which, minor - 1, minor - 1] = bad
+            got, info = factored(spoilt, "L")
+            others = np.arange(len(stack)) != which
+            assert info[which] == minor
+            np.testing.assert_array_equal(info[others], 0)
+            np.testing.assert_array_equal(got[others], want[others])
+
+
+def test_the_public_call_factors_and_raises(monkeypatch):
+    monkeypatch.setattr(lane_dpex, "potrf", counted(lane_dpex.potrf, calls := []))
+    stack = stack_of(20, 2, "float64").reshape(4, 5, 2, 2)
+    with batchlas.scoped_env(BATCHLAS_POTRF_ROUTE=f"lane:width={WIDTH}"):
+        got = dpnp.asnumpy(batchlas.linalg.cholesky(dpnp.asarray(stack)))
+        np.testing.assert_allclose(got, np.linalg.cholesky(stack), rtol=1e-12)
+        stack[1, 2] = -np.eye(2)
+        with pytest.raises(np.linalg.LinAlgError, match=r"\(1, 2\)|1, 2|7"):
+            batchlas.linalg.cholesky(dpnp.asarray(stack))
+    assert len(calls) == 2
+
+
+def counted(function, calls):
+    def call(*args):
+        calls.append(args)
+        return function(*args)
+
+    return call
+
+
+def test_what_exceeds_a_group_is_refused():
+    a = dpnp.zeros((4, 64, 64), dtype=np.float64)
+    device = backend.device(a)
+    most = device.local_mem_bytes
+    assert lane_dpex.fits(8, "float64", most // 1024, device)
+    assert not lane_dpex.fits(8, "float64", most // 512, device)  # nothing to spare
+    assert not lane_dpex.fits(1, "float32", 2 * device.max_work_group, device)
+    if not lane_dpex.fits(64, "float64", 64, device):
+        with pytest.raises(ValueError, match="exceed a group"):
+            lane_dpex.potrf((a, a, a), "L", 64, device)
+
+
+def test_dpnp_arrays_take_numba_dpex_and_numpy_arrays_opencl():
+    assert settings().sycl_renderer == "auto"
+    assert str(renderer_for(backend.device(dpnp.empty(0)))) == "dpex"
+    assert str(renderer_for(host.device(np.empty(0)))) == "opencl"
+
+
+@pytest.mark.parametrize(
+    ("asked", "line"), [("auto", "by dpex"), ("dpex", "by dpex"), ("opencl", "")]
+)
+def test_the_setting_overrides_and_both_agree(capsys, asked, line):
+    stack = stack_of(37, 4, "float64")
+    with batchlas.scoped_env(
+        BATCHLAS_SYCL_RENDERER=asked,
+        BATCHLAS_POTRF_ROUTE=f"lane:width={WIDTH}",
+        BATCHLAS_SELECT_TRACE="1",
+    ):
+        got = dpnp.asnumpy(batchlas.linalg.cholesky(dpnp.asarray(stack)))
+    assert_factor(got, stack, "L")
+    said = capsys.readouterr().err
+    assert "-> lane:width=4" in said
+    assert line in said
+    assert ("by" in said) == bool(line)
+
+
+def test_a_numpy_array_falls_to_opencl_and_the_trace_says_so(capsys):
+    with batchlas.scoped_env(
+        BATCHLAS_SYCL_RENDERER="dpex",
+        BATCHLAS_POTRF_ROUTE=f"lane:width={WIDTH}",
+        BATCHLAS_SELECT_TRACE="1",
+    ):
+        batchlas.linalg.cholesky(stack_of(37, 4, "float64"))
+    assert "by opencl: not dpex, it takes dpnp arrays only" in capsys.readouterr().err
