@@ -50,6 +50,16 @@ def potrf(
             _launch_padded(kernel, views, width)
         else:
             _launch(kernel, views)
+    _count_minors(arrays[1], arrays[2])
+
+
+def _count_minors(factor: NDArray[Any], info: NDArray[np.int32]) -> None:
+    """Replace the kernel's mark by the order of the first minor that failed."""
+    if info.any():
+        failed = np.flatnonzero(info)
+        roots = np.diagonal(factor, axis1=-2, axis2=-1)[failed].real
+        bad = ~((roots > 0) & (roots < np.inf))
+        info[failed] = 1 + bad.argmax(axis=-1)
 
 
 def _launches(batch: int, width: int) -> list[slice]:

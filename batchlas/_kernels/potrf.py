@@ -46,9 +46,10 @@ def potrf(n: int, dtype: DType, uplo: str, run: int, multiple_of: int) -> Kernel
     Returns
     -------
     Kernel
-        Arguments ``nb, a, l, info``: the batch, the packed input, the packed factor and
-        the order of the first leading minor that is not positive definite, or 0. A
-        NaN or infinity in the triangle makes that minor fail.
+        Arguments ``nb, a, l, info``: the batch, the packed input, the packed factor,
+        and 1 for a matrix that is not positive definite or whose triangle holds NaN or
+        infinity, else 0. The factor's diagonal then tells the first minor that fails:
+        its element is not positive and finite, and all before it are.
     """
     return _Potrf(n, dtype, uplo, run, multiple_of).kernel()
 
@@ -87,7 +88,7 @@ class _Potrf:
             _Named(self._read_named) if self.unrolled else k.register("w", dtype, shape)
         )
         self.unwritten = list(self._runs()) if self.unrolled else []
-        self.tiles = Factorisation(k, n, dtype, self.w)
+        self.tiles = Factorisation(k, n, dtype, self.w, counts=False)
 
     def kernel(self) -> Kernel:
         """Write the whole kernel."""

@@ -121,7 +121,7 @@ class _Interleaved:
                 x = k.let(self.w[thread * n**2 + (row * n + column)], "x")
                 w[i, j] = self._turned(x)
         k.barrier()
-        bad = Factorisation(k, n, self.dtype, w).write()
+        bad = Factorisation(k, n, self.dtype, w, counts=True).write()
         for i in range(n):
             for j in range(n):
                 row, column = (i, j) if self.uplo == "L" else (j, i)
@@ -169,7 +169,7 @@ class _Interleaved:
                 self.w[_packed(row, column), matrix] = value
         k.barrier()
         w = _Packed(self.w, thread)
-        bad = Factorisation(k, self.n, self.dtype, w).write()
+        bad = Factorisation(k, self.n, self.dtype, w, counts=True).write()
         k.barrier()
         with k.weak(self.n**2, "x") as x:
             flat = x * threads + thread

@@ -42,8 +42,10 @@ def check(data, uplo):
     want = np.linalg.cholesky(a if uplo == "L" else a.swapaxes(-1, -2).conj())
     want = want if uplo == "L" else want.swapaxes(-1, -2).conj()
     np.testing.assert_allclose(data["l"][good], want, rtol=2e-5, atol=2e-5)
-    n = a.shape[-1]
-    assert data["info"].tolist() == [0, n, 0, 0]
+    assert data["info"].tolist() == [0, 1, 0, 0]
+    diagonal = np.diagonal(data["l"][1]).real
+    assert (diagonal[:-1] > 0).all()
+    assert not diagonal[-1] > 0
 
 
 @pytest.mark.parametrize("uplo", ["L", "U"])
