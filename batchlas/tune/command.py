@@ -46,7 +46,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--cell", type=float, default=0.1, help="seconds per shape (default 0.1)"
     )
     parser.add_argument(
-        "--out", type=Path, default=_user_folder(), help="folder of the tables"
+        "--out", type=Path, default=Path("tuned"), help="folder of the tables"
+    )
+    parser.add_argument(
+        "--ledger", type=Path, help="what was measured (default: ledger.jsonl in --out)"
     )
     parser.add_argument(
         "--check",
@@ -66,7 +69,7 @@ def _sizes(text: str) -> tuple[int, ...]:
 def run(given: argparse.Namespace) -> int:
     """Carry the subcommand out; return the exit status."""
     specs = [s for s in tables.specs() if given.op is None or s.op in given.op]
-    path = given.out / "ledger.jsonl"
+    path = given.ledger or given.out / "ledger.jsonl"
     device = _device(given.array)
     if not given.check:
         _measure(specs, given, device, path)
@@ -155,7 +158,3 @@ def _commit() -> str:
         check=False,
     )
     return answer.stdout.strip() or "0000000"
-
-
-def _user_folder() -> Path:
-    return Path("tuned")
