@@ -1,8 +1,11 @@
 """Cholesky of NumPy arrays against numpy.linalg, at about 3 million elements.
 
 Both sides take turns in one process. NumPy's time is the better of one BLAS thread and
-all of them. Prints medians in milliseconds, the ratio, and the choice that ran; with
-``--pins`` every candidate instead of the tables' choice.
+all of them. A turn is several calls, of which the first does not count: the threads of
+BLAS spin for some time after a call, on the cores that the next side needs.
+
+Prints medians in milliseconds, the ratio, and the choice that ran; with ``--pins``
+every candidate instead of the tables' choice.
 
 Run: python benchmarks/bench_cholesky.py [--orders 2,3,4] [--dtypes float64] [--pins]
 """
@@ -43,10 +46,17 @@ def stack(n: int, dtype: str):
     return (b @ b.swapaxes(-1, -2).conj() + n * np.eye(n)).astype(dtype)
 
 
-def seconds(call, a) -> float:
-    start = time.perf_counter()
-    call(a)
-    return time.perf_counter() - start
+TURNS, CALLS = 3, 6
+
+
+def turn(call, a) -> list[float]:
+    """Return the seconds of each call of a turn but the first."""
+    seconds = []
+    for _ in range(CALLS):
+        start = time.perf_counter()
+        call(a)
+        seconds.append(time.perf_counter() - start)
+    return seconds[1:]
 
 
 def pinned(pin: str | None):
@@ -60,19 +70,19 @@ def pinned(pin: str | None):
     return call
 
 
-def compare(a, pins, rounds: int = 11):
+def compare(a, pins):
     """Return ms of each pin, then of NumPy with one BLAS thread and with all."""
     calls = [pinned(pin) for pin in pins]
     for call in calls:
         call(a)
         call(a)
     times = [[] for _ in range(len(calls) + 2)]
-    for _ in range(rounds):
+    for _ in range(TURNS):
         for call, record in zip(calls, times, strict=False):
-            record.append(seconds(call, a))
+            record.extend(turn(call, a))
         with threadpoolctl.threadpool_limits(1, "blas"):
-            times[-2].append(seconds(np.linalg.cholesky, a))
-        times[-1].append(seconds(np.linalg.cholesky, a))
+            times[-2].extend(turn(np.linalg.cholesky, a))
+        times[-1].extend(turn(np.linalg.cholesky, a))
     return [1e3 * median(each) for each in times]
 
 

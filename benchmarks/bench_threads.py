@@ -1,8 +1,12 @@
 """LAPACK over slices of the batch in threads against LAPACK as NumPy calls it.
 
-The sides take turns in one process: family ``threads``, family ``vendor`` with one BLAS
-thread, and with all. Prints medians in milliseconds and the ratio to the better of the
-two. The bar on two cores: 1.7 for eigh and svd at n >= 16, against one thread.
+Family ``threads`` and numpy.linalg with one BLAS thread take turns in one process, a
+turn being several calls of which the first does not count. numpy.linalg with all BLAS
+threads comes last: they spin for some time after a call, on cores that others need.
+
+Prints medians in milliseconds, then how many times faster than one BLAS thread the
+threads are, by medians and by the best calls: other users of the machine lengthen the
+calls that need both cores most. The bar on two cores: 1.7 for eigh and svd, n >= 16.
 
 Run: python benchmarks/bench_threads.py
 """
@@ -22,10 +26,17 @@ OPS = {"cholesky": "POTRF", "eigh": "SYEV", "svd": "GESVD"}
 ELEMENTS = 400_000
 
 
-def seconds(call, a) -> float:
-    start = time.perf_counter()
-    call(a)
-    return time.perf_counter() - start
+TURNS, CALLS = 6, 5
+
+
+def turn(call, a) -> list[float]:
+    """Return the seconds of each call of a turn but the first."""
+    seconds = []
+    for _ in range(CALLS):
+        start = time.perf_counter()
+        call(a)
+        seconds.append(time.perf_counter() - start)
+    return seconds[1:]
 
 
 def main() -> None:
@@ -38,11 +49,11 @@ def main() -> None:
             a = b @ b.swapaxes(-1, -2) + n * np.eye(n)
             times: tuple[list[float], ...] = ([], [], [])
             with batchlas.scoped_env(**{f"BATCHLAS_{op}_ROUTE": "threads"}):
-                for _ in range(9):
-                    times[0].append(seconds(function, a))
+                for _ in range(TURNS):
+                    times[0].extend(turn(function, a))
                     with threadpoolctl.threadpool_limits(1, "blas"):
-                        times[1].append(seconds(theirs, a))
-                    times[2].append(seconds(theirs, a))
+                        times[1].extend(turn(theirs, a))
+                times[2].extend(turn(theirs, a))
             ours, one, every = (1e3 * median(each) for each in times)
             row = f"{ours:10.2f}{one:10.2f}{every:10.2f}"
             print(
