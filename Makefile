@@ -24,8 +24,13 @@ test-main: $(VENV)/.ready
 	$(VENV)/bin/python $(PYTEST) -m "not slow" tests
 
 # numba-dpex works with one old set of releases only, whose wheels carry broken run paths.
+# It takes seconds to compile a kernel, so what is not about it runs by OpenCL there.
+DPEX_PYTEST := LD_LIBRARY_PATH=$(CURDIR)/$(DPEX)/lib $(DPEX)/bin/python $(PYTEST) -m "not slow"
+DPEX_TESTS := tests/device/test_lane_dpex.py tests/device/kernels
+
 test-dpex: $(DPEX)/.ready
-	LD_LIBRARY_PATH=$(CURDIR)/$(DPEX)/lib $(DPEX)/bin/python $(PYTEST) -m "not slow" tests/device
+	$(DPEX_PYTEST) $(DPEX_TESTS)
+	BATCHLAS_SYCL_RENDERER=opencl $(DPEX_PYTEST) tests/device $(DPEX_TESTS:%=--ignore=%)
 
 test-slow: $(VENV)/.ready
 	$(VENV)/bin/python $(PYTEST) tests
