@@ -109,6 +109,17 @@ def settle(
             raise _failure(backend, a, status, failure)
 
 
+def status_of(backend: Backend, a: Any, outputs: tuple[Any, ...], info: Any) -> Any:
+    """Return the status of every matrix, after filling failed results with NaN.
+
+    What the ``*_ex`` functions do with an op's info, whatever the policy in force.
+    """
+    if info is None:
+        return backend.zeros_info(a)
+    fill_failed(backend, outputs, info)
+    return info
+
+
 def fill_failed(backend: Backend, outputs: tuple[Any, ...], info: Any) -> None:
     """Overwrite the results of failed matrices with NaN, in place, without waiting."""
     for output in outputs:

@@ -6,7 +6,7 @@ from typing import Any
 
 from batchlas._dispatch import backend_of, give_way
 from batchlas._ops.potrf import potrf
-from batchlas._runtime.errstate import Failure, fill_failed, settle
+from batchlas._runtime.errstate import Failure, settle, status_of
 from batchlas.linalg._arguments import stack_of
 from batchlas.linalg._results import CholeskyExResult
 
@@ -129,8 +129,5 @@ def cholesky_ex(a: Any, /, *, upper: bool = False) -> CholeskyExResult:
         info = backend.zeros_info(array)
         return CholeskyExResult(stack.wrapped(factor), stack.values(info))
     factor, info = potrf(backend, array, "U" if upper else "L")
-    if info is None:
-        info = backend.zeros_info(array)
-    else:
-        fill_failed(backend, (factor,), info)
+    info = status_of(backend, array, (factor,), info)
     return CholeskyExResult(stack.wrapped(factor), stack.values(info))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from batchlas._dispatch import backend_of, give_way
 from batchlas._ops.syev import syev
-from batchlas._runtime.errstate import Failure, fill_failed, settle
+from batchlas._runtime.errstate import Failure, settle, status_of
 from batchlas.linalg._arguments import checked_uplo, stack_of
 from batchlas.linalg._results import EighExResult, EighResult
 
@@ -132,10 +132,7 @@ def eigh_ex(a: Any, UPLO: str = "L") -> EighExResult:
         info = backend.zeros_info(array)
         return EighExResult(stack.values(w), stack.wrapped(v), stack.values(info))
     w, v, info = syev(backend, array, uplo, vectors=True)
-    if info is None:
-        info = backend.zeros_info(array)
-    else:
-        fill_failed(backend, (w, v), info)
+    info = status_of(backend, array, (w, v), info)
     return EighExResult(stack.values(w), stack.wrapped(v), stack.values(info))
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from batchlas._dispatch import backend_of, give_way
 from batchlas._ops.gesvd import gesvd, gesvd_hermitian
-from batchlas._runtime.errstate import Failure, fill_failed, settle
+from batchlas._runtime.errstate import Failure, settle, status_of
 from batchlas.linalg._arguments import stack_of
 from batchlas.linalg._results import SVDExResult, SVDResult
 
@@ -141,10 +141,7 @@ def svd_ex(
     stack = stack_of(backend, a, square=hermitian)
     job = _job(full_matrices=full_matrices, compute_uv=compute_uv)
     u, s, vh, info = _decompose(backend, stack.array, job, hermitian=hermitian)
-    if info is None:
-        info = backend.zeros_info(stack.array)
-    else:
-        fill_failed(backend, (u, s, vh), info)
+    info = status_of(backend, stack.array, (u, s, vh), info)
     if compute_uv:
         u, vh = stack.wrapped(u), stack.wrapped(vh)
     return SVDExResult(u, stack.values(s), vh, stack.values(info))
