@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from batchlas._backends.numpy import empty
+from batchlas._runtime.dtypes import NAME_OF
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -43,7 +44,8 @@ def potrf(
         Matrices per vector.
     """
     stack = arrays[0]
-    kernel = _potrf_kernel(queue, stack.shape[-1], stack.dtype.name, uplo, width)
+    dtype = NAME_OF[stack.dtype.char]
+    kernel = _potrf_kernel(queue, stack.shape[-1], dtype, uplo, width)
     for part in _launches(len(stack), width):
         views = tuple(array[part] for array in arrays)
         if len(views[0]) < width:

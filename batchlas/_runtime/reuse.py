@@ -53,14 +53,8 @@ class _Pool:
             while sum(each.size for each in self._blocks) > MOST_KEPT_BYTES:
                 self._blocks.pop(0)
 
-    def trim(self) -> None:
-        """Drop every block that is kept."""
-        with self._lock:
-            self._blocks.clear()
-
 
 _pool = _Pool()
-trim = _pool.trim
 
 
 def reused_bytes(count: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
