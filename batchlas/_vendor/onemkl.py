@@ -26,8 +26,11 @@ if TYPE_CHECKING:
 
 _Outputs = tuple[Any, ...]
 
-# dpnp 0.15, the release that numba-dpex needs, ignores the status of a stack.
-_CHOLESKY_IS_SILENT = dpnp.__version__.startswith("0.15.")
+# dpnp 0.15, the release that numba-dpex needs, ignores the status of a stack's Cholesky
+# factors, and the svd of a stack frees memory that the runtime does not know any more:
+# after some hundred calls the process ends ("Native API returns: -30"). One matrix at a
+# time it does not.
+_IS_DPNP_0_15 = dpnp.__version__.startswith("0.15.")
 
 
 def potrf(a: Any, uplo: str) -> tuple[Any, Any]:
@@ -35,7 +38,7 @@ def potrf(a: Any, uplo: str) -> tuple[Any, Any]:
 
     def factor(stack: Any) -> _Outputs:
         result = cholesky(stack, upper=uplo == "U")
-        if _CHOLESKY_IS_SILENT and not _has_positive_diagonals(result):
+        if _IS_DPNP_0_15 and not _has_positive_diagonals(result):
             message = "Matrix is not positive definite"
             raise LinAlgError(message)
         return (result,)
@@ -89,9 +92,19 @@ def gesvd(a: Any, job: str) -> tuple[Any, Any, Any, Any]:
 
 
 def _svd(stack: Any, job: str) -> _Outputs:
+    if _IS_DPNP_0_15 and stack.ndim > 2:
+        return _one_at_a_time(stack, job)
     if job == "none":
         return (svd(stack, compute_uv=False),)
     return tuple(svd(stack, full_matrices=job == "all"))
+
+
+def _one_at_a_time(stack: Any, job: str) -> _Outputs:
+    """Decompose a stack matrix by matrix."""
+    matrices = stack.reshape(-1, *stack.shape[-2:])
+    parts = zip(*(_svd(matrix, job) for matrix in matrices), strict=True)
+    batch = stack.shape[:-2]
+    return tuple(dpnp.stack(part).reshape(*batch, *part[0].shape) for part in parts)
 
 
 def _scales_near_underflow(s: Any) -> NDArray[Any] | None:
