@@ -151,10 +151,14 @@ class Factorisation:
                 self._minus(tile[s, s], tile[s, k][()], tile[s, k][()])
             pivot = self.k.let(real(tile[s, s][()]), "pivot")
             root = self.k.let(sqrt(pivot), "root")
+            tile[s, s].set(self._complex(root))
+            if j0 + (s + 1) == self.n and not self.counts:
+                # nothing is divided by the last root, so a comparison is cheaper
+                self._judge_last(root)
+                break
             r_inverse = self.k.let(1.0 / root, "inverse")
             self._judge(pivot, root, r_inverse, j0 + (s + 1))
             inverse.append(r_inverse)
-            tile[s, s].set(self._complex(root))
             for r in range(s + 1, self._extent(j0)):
                 for k in range(s):
                     self._minus(tile[r, s], tile[r, k][()], tile[s, k][()])
@@ -176,6 +180,15 @@ class Factorisation:
         order = cast(as_expr(minor, INDEX), self.dtype.real)
         bad = self.bad[()]
         self.bad.set(where(good | (bad > 0), bad, order))
+
+    def _judge_last(self, root: Expr) -> None:
+        """Note that the last root is not positive and finite.
+
+        Zero times a root that is infinite or NaN is NaN.
+        """
+        nan = Const(float("nan"), self.dtype.real)
+        checked = fma(root, Const(0, self.dtype.real), self.bad[()])
+        self.bad.set(where(root > 0, checked, nan))
 
     def _solve(self, tile: _Tile, diagonal: _Tile, inverse: list[Expr]) -> None:
         """Solve X D^H = tile in place, column by column."""

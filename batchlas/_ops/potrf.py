@@ -127,7 +127,6 @@ def _launch_lane(backend: Backend, a: Any, uplo: str, width: int) -> tuple[Any, 
         failed = backend.to_host(info).any()
     else:
         views = [in_host_memory(backend, array) for array in (stack, factor, info)]
-        lane.potrf(backend.queue(a), views, uplo, width)
-        failed = views[2].any()
+        failed = lane.potrf(backend.queue(a), views, uplo, width)
     factor = factor.reshape(a.shape)
     return factor, info.reshape(a.shape[:-2]) if failed else None
