@@ -124,7 +124,7 @@ def _launch_lane(backend: Backend, a: Any, uplo: str, width: int) -> tuple[Any, 
         from batchlas._kernels import lane_dpex
 
         lane_dpex.potrf((stack, factor, info), uplo, width, device)
-        failed = backend.to_host(info).any()
+        failed = bool(backend.to_host(info).any())
     else:
         views = [in_host_memory(backend, array) for array in (stack, factor, info)]
         failed = lane.potrf(backend.queue(a), views, uplo, width)
