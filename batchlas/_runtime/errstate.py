@@ -69,6 +69,11 @@ class errstate(ContextDecorator):  # noqa: N801 - named like numpy.errstate
         _policies.set(_policies.get()[:-1])
 
 
+def policy() -> str:
+    """Return the policy in force."""
+    return _policies.get()[-1]
+
+
 class Failure(NamedTuple):
     """How an op's failure is told: NumPy's text, and what one status means.
 
@@ -100,10 +105,9 @@ def settle(
     """
     if info is None:
         return
-    policy = _policies.get()[-1]
-    if policy == "nan":
+    if policy() == "nan":
         fill_failed(backend, outputs, info)
-    elif policy == "raise":
+    elif policy() == "raise":
         status = backend.to_host(info)
         if status.any():
             raise _failure(backend, a, status, failure)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from batchlas._dispatch import backend_of, give_way
+from batchlas._dispatch import backend_of
 from batchlas._ops.potrf import potrf
 from batchlas._runtime.errstate import Failure, settle, status_of
 from batchlas.linalg._arguments import stack_of
+from batchlas.linalg._elsewhere import elsewhere
 from batchlas.linalg._results import CholeskyExResult
 
 _FAILURE = {
@@ -77,7 +78,7 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
     """
     backend = backend_of(a)
     if backend is None:
-        return give_way("cholesky", a, upper=upper)
+        return elsewhere(cholesky, a, upper=upper)
     stack = stack_of(backend, a)
     array = stack.array
     if array.size == 0:
@@ -121,7 +122,7 @@ def cholesky_ex(a: Any, /, *, upper: bool = False) -> CholeskyExResult:
     """
     backend = backend_of(a)
     if backend is None:
-        return give_way("cholesky_ex", a, upper=upper)  # type: ignore[no-any-return]
+        return elsewhere(cholesky_ex, a, upper=upper)  # type: ignore[no-any-return]
     stack = stack_of(backend, a)
     array = stack.array
     if array.size == 0:

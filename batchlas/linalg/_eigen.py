@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from batchlas._dispatch import backend_of, give_way
+from batchlas._dispatch import backend_of
 from batchlas._ops.syev import syev
 from batchlas._runtime.errstate import Failure, settle, status_of
 from batchlas.linalg._arguments import checked_uplo, stack_of
+from batchlas.linalg._elsewhere import elsewhere
 from batchlas.linalg._results import EighExResult, EighResult
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def eigh(a: Any, UPLO: str = "L") -> Any:
     """
     backend = backend_of(a)
     if backend is None:
-        return give_way("eigh", a, UPLO=UPLO)
+        return elsewhere(eigh, a, UPLO=UPLO)
     uplo = checked_uplo(UPLO)
     stack = stack_of(backend, a)
     array = stack.array
@@ -123,7 +124,7 @@ def eigh_ex(a: Any, UPLO: str = "L") -> EighExResult:
     """
     backend = backend_of(a)
     if backend is None:
-        return give_way("eigh_ex", a, UPLO=UPLO)  # type: ignore[no-any-return]
+        return elsewhere(eigh_ex, a, UPLO=UPLO)  # type: ignore[no-any-return]
     uplo = checked_uplo(UPLO)
     stack = stack_of(backend, a)
     array = stack.array
@@ -173,7 +174,7 @@ def eigvalsh(a: Any, UPLO: str = "L") -> Any:
     """
     backend = backend_of(a)
     if backend is None:
-        return give_way("eigvalsh", a, UPLO=UPLO)
+        return elsewhere(eigvalsh, a, UPLO=UPLO)
     uplo = checked_uplo(UPLO)
     stack = stack_of(backend, a)
     array = stack.array

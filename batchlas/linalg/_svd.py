@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from batchlas._dispatch import backend_of, give_way
+from batchlas._dispatch import backend_of
 from batchlas._ops.gesvd import gesvd, gesvd_hermitian
 from batchlas._runtime.errstate import Failure, settle, status_of
 from batchlas.linalg._arguments import stack_of
+from batchlas.linalg._elsewhere import elsewhere
 from batchlas.linalg._results import SVDExResult, SVDResult
 
 if TYPE_CHECKING:
@@ -80,7 +81,13 @@ def svd(
     """
     backend = backend_of(a)
     if backend is None:
-        return give_way("svd", a, full_matrices, compute_uv, hermitian)
+        return elsewhere(
+            svd,
+            a,
+            full_matrices=full_matrices,
+            compute_uv=compute_uv,
+            hermitian=hermitian,
+        )
     stack = stack_of(backend, a, square=hermitian)
     job = _job(full_matrices=full_matrices, compute_uv=compute_uv)
     u, s, vh, info = _decompose(backend, stack.array, job, hermitian=hermitian)
@@ -131,8 +138,8 @@ def svd_ex(
     """
     backend = backend_of(a)
     if backend is None:
-        return give_way(  # type: ignore[no-any-return]
-            "svd_ex",
+        return elsewhere(  # type: ignore[no-any-return]
+            svd_ex,
             a,
             full_matrices=full_matrices,
             compute_uv=compute_uv,
@@ -181,7 +188,7 @@ def svdvals(x: Any, /) -> Any:
     """
     backend = backend_of(x)
     if backend is None:
-        return give_way("svdvals", x)
+        return elsewhere(svdvals, x)
     stack = stack_of(backend, x, square=False)
     array = stack.array
     _, s, _, info = _decompose(backend, array, "none", hermitian=False)
