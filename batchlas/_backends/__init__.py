@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from batchlas._runtime.devices import Device
+    from batchlas._runtime.lease import Workspace
 
 
 def in_host_memory(backend: Backend, a: Any) -> NDArray[Any]:
@@ -57,6 +58,9 @@ class Backend(Protocol):
 
     def empty(self, shape: tuple[int, ...], dtype: Any, like: Any) -> Any:
         """Return uninitialised, aligned memory beside `like`."""
+
+    def workspace(self, a: Any) -> Workspace:
+        """Return the scratch memory of kernels that run on the queue of `a`."""
 
     def host_view(self, a: Any) -> NDArray[Any] | None:
         """Return a C-contiguous array's values in the host's memory, if they are."""

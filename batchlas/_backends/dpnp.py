@@ -9,9 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import dpnp
 import numpy as np
+from dpctl.memory import MemoryUSMDevice
+
+try:
+    from dpnp.tensor import usm_ndarray
+except ImportError:  # before dpnp 0.20
+    from dpctl.tensor import usm_ndarray
 
 from batchlas._runtime.devices import Device, host_cpu_key
+from batchlas._runtime.lease import ALIGNMENT
 from batchlas._runtime.settings import settings
+from batchlas._runtime.workspace import Arena, arena_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,6 +94,34 @@ def empty(shape: tuple[int, ...], dtype: Any, like: Any) -> Any:
     return dpnp.empty(
         shape, dtype=dtype, sycl_queue=like.sycl_queue, usm_type=like.usm_type
     )
+
+
+def workspace(a: Any) -> Arena:
+    """Return this thread's scratch for kernels on the queue of `a`."""
+    return arena_of(a.sycl_queue, UsmMemory)
+
+
+class UsmMemory:
+    """Scratch in memory of a queue's device."""
+
+    def __init__(self, queue: Any) -> None:
+        self._queue = queue
+        self.is_in_order: bool = queue.is_in_order
+
+    def allocate(self, nbytes: int) -> Any:
+        """Return an aligned block."""
+        return MemoryUSMDevice(nbytes, alignment=ALIGNMENT, queue=self._queue)
+
+    def array(
+        self, block: Any, start: int, shape: tuple[int, ...], dtype: np.dtype[Any]
+    ) -> Any:
+        """Return a dpnp array on the block's bytes from `start` on."""
+        offset = start // dtype.itemsize
+        return dpnp.asarray(usm_ndarray(shape, dtype, buffer=block, offset=offset))
+
+    def wait(self) -> None:
+        """Wait for the queue."""
+        self._queue.wait()
 
 
 def to_host(a: Any) -> NDArray[Any]:
