@@ -7,15 +7,17 @@ so it must itself be imported only when an array of that library has arrived
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from numpy.typing import NDArray
 
     from batchlas._runtime.devices import Device
-    from batchlas._runtime.lease import Workspace
+    from batchlas._runtime.lease import Layout, Workspace
 
 
 def in_host_memory(backend: Backend, a: Any) -> NDArray[Any]:
@@ -31,6 +33,15 @@ def in_host_memory(backend: Backend, a: Any) -> NDArray[Any]:
         message = f"{backend.kind} array of shape {a.shape} is not in host memory"
         raise RuntimeError(message)
     return view
+
+
+def borrowed(
+    backend: Backend, a: Any, layout: Layout | None
+) -> AbstractContextManager[Any]:
+    """Return a lease of what a layout asks for beside `a`; of nothing for None."""
+    if layout is None:
+        return nullcontext(())
+    return backend.workspace(a).lease(layout)
 
 
 class Backend(Protocol):

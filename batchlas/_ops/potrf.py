@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from batchlas import _select as select
-from batchlas._backends import in_host_memory
+from batchlas._backends import borrowed, in_host_memory
 from batchlas._kernels import lane
 from batchlas._kernels.limits import fits_in_private_memory
 from batchlas._kernels.renderer_choice import DPEX, renderer_for
@@ -24,6 +24,7 @@ from batchlas._vendor import adapter_of
 if TYPE_CHECKING:
     from batchlas._backends import Backend
     from batchlas._runtime.devices import Device
+    from batchlas._runtime.lease import Layout
 
 
 class PotrfCall(NamedTuple):
@@ -67,6 +68,19 @@ def can_run(choice: select.Family, call: PotrfCall, device: Device) -> bool:
     return fits_in_private_memory(call.n, call.dtype, choice.width)
 
 
+def scratch(choice: select.Family, call: PotrfCall, device: Device) -> Layout | None:
+    """Return what a choice borrows of the workspace: room to fill up a small batch."""
+    if not isinstance(choice, Lane):
+        return None
+    rendering = renderer_for(device)
+    if rendering is not None and rendering.renderer == DPEX:
+        from batchlas._kernels import lane_dpex
+
+        shape = call.batch, call.n, call.dtype
+        return lane_dpex.potrf_scratch(*shape, choice.width, device)
+    return lane.potrf_scratch(call.batch, call.n, call.dtype, choice.width)
+
+
 SPEC = select.OpSpec(
     op="potrf",
     library="lapack",
@@ -74,6 +88,7 @@ SPEC = select.OpSpec(
     candidates=candidates,
     can_run=can_run,
     last_resort=(Vendor.name, Threads.name, Lane.name),
+    scratch=scratch,
 )
 
 
@@ -103,14 +118,18 @@ def potrf(backend: Backend, a: Any, uplo: str) -> tuple[Any, Any]:
 
     def launch(choice: select.Family) -> tuple[Any, Any]:
         if isinstance(choice, Lane):
-            return _launch_lane(backend, a, uplo, choice.width)
+            layout = scratch(choice, call, backend.device(a))
+            with borrowed(backend, a, layout) as room:
+                return _launch_lane(backend, a, uplo, choice.width, room)
         return adapter_of(backend.kind, choice.name).potrf(a, uplo)
 
     call = key_of(backend, a, uplo)
     return select.run(SPEC, call, backend.device(a), launch)
 
 
-def _launch_lane(backend: Backend, a: Any, uplo: str, width: int) -> tuple[Any, Any]:
+def _launch_lane(
+    backend: Backend, a: Any, uplo: str, width: int, room: tuple[Any, ...]
+) -> tuple[Any, Any]:
     """Run the kernel of the renderer that the array's device takes."""
     n = a.shape[-1]
     stack = backend.packed(a).reshape(-1, n, n)
@@ -123,10 +142,11 @@ def _launch_lane(backend: Backend, a: Any, uplo: str, width: int) -> tuple[Any, 
     if rendering is not None and rendering.renderer == DPEX:
         from batchlas._kernels import lane_dpex
 
-        lane_dpex.potrf((stack, factor, info), uplo, width, device)
+        lane_dpex.potrf((stack, factor, info), uplo, width, device, room)
         failed = bool(backend.to_host(info).any())
     else:
-        views = [in_host_memory(backend, array) for array in (stack, factor, info)]
-        failed = lane.potrf(backend.queue(a), views, uplo, width)
+        arrays = (stack, factor, info, *room)
+        views = [in_host_memory(backend, array) for array in arrays]
+        failed = lane.potrf(backend.queue(a), views[:3], uplo, width, views[3:])
     factor = factor.reshape(a.shape)
     return factor, info.reshape(a.shape[:-2]) if failed else None

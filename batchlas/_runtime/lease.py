@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     Shape = tuple[int, ...]
     Allocate = Callable[[Shape, Any], Any]
+    # Returns the arrays of a driver, which alone knows what they are.
+    Layout = Callable[[Allocate], Any]
 
 T = TypeVar("T")
 
