@@ -6,9 +6,9 @@ import pytest
 from libraries import parameters
 
 import batchlas  # noqa: F401 - before dpnp: it makes the CPU device visible
+from batchlas._runtime.notices import reset_warnings
 from batchlas._runtime.settings import reload_settings
 from batchlas._runtime.workspace import live_leases
-from batchlas._select.notices import reset_warnings
 
 
 def pytest_collection_modifyitems(items):

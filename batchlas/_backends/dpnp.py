@@ -19,6 +19,7 @@ except ImportError:  # before dpnp 0.20
 from batchlas._runtime.devices import Device, host_cpu_key
 from batchlas._runtime.lease import ALIGNMENT
 from batchlas._runtime.settings import settings
+from batchlas._runtime.sycl import check_not_orphaned
 from batchlas._runtime.workspace import Arena, arena_of
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ xp = dpnp
 
 def lift(a: Any) -> tuple[Any, Callable[[Any], Any] | None]:
     """Return `a` as a dpnp array; a usm_ndarray's results become usm_ndarrays."""
+    check_not_orphaned()
     if isinstance(a, dpnp.ndarray):
         return a, None
     return dpnp.asarray(a), _to_usm

@@ -18,7 +18,9 @@ import warnings
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
+from batchlas._runtime.forks import in_forked_child
 from batchlas._runtime.lease import Lease, Loan
+from batchlas._runtime.state import process_wide
 from batchlas.exceptions import BatchlasWarning
 
 if TYPE_CHECKING:
@@ -195,7 +197,7 @@ class _Arenas(threading.local):
         self.by_queue: OrderedDict[tuple[object, object], Arena] = OrderedDict()
 
 
-_arenas = _Arenas()
+_arenas = process_wide("arenas", _Arenas)
 
 
 def arena_of(queue: object, make_memory: Callable[[Any], Memory]) -> Arena:
@@ -230,14 +232,12 @@ def live_leases() -> tuple[str, ...]:
     return tuple(each for arena in _arenas.by_queue.values() for each in arena.live)
 
 
-def _after_fork() -> None:
-    """Forget the parent's arenas: their queues do not work in the child."""
-    _abandoned.extend(_arenas.by_queue.values())
-    _arenas.by_queue = OrderedDict()
-
-
 # Kept alive, since the memory of a dead queue cannot be freed.
 _abandoned: list[Arena] = []
 
-if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
-    os.register_at_fork(after_in_child=_after_fork)
+
+@in_forked_child
+def _forget() -> None:
+    """Leave the parent's arenas alone: their queues do not work in the child."""
+    _abandoned.extend(_arenas.by_queue.values())
+    _arenas.by_queue = OrderedDict()

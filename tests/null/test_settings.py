@@ -21,6 +21,7 @@ BAD = {
     "BATCHLAS_NO_VENDOR": "2",
     "BATCHLAS_NUM_THREADS": "0",
     "BATCHLAS_SYCL_RENDERER": "cuda",
+    "BATCHLAS_BLAS_HEALTH": "fine",
     "BATCHLAS_SKIP_FINITE_CHECK": "please",
     "BATCHLAS_COVERAGE_OUT": "/no/such/folder/coverage",
 }
