@@ -35,8 +35,8 @@ SIZES = (128, 200, 512)
 # Rows and columns of the product that are compared.
 _SAMPLED = 32
 # Kernels to ask for instead, the fastest first.
-_CORE_TYPES = ("SkylakeX", "Haswell", "Zen", "Sandybridge", "Nehalem")
-_PROBE = "from batchlas._runtime import health; print(health.defect())"
+CORE_TYPES = ("SkylakeX", "Haswell", "Zen", "Sandybridge", "Nehalem")
+PROBE = "from batchlas._runtime import health; print(health.defect())"
 
 
 def check_host_blas() -> None:
@@ -113,9 +113,9 @@ def working_core_type() -> str | None:
 
     Each is tried in a process of its own, since it takes effect at a process's start.
     """
-    for name in _CORE_TYPES:
+    for name in CORE_TYPES:
         done = subprocess.run(
-            [sys.executable, "-c", _PROBE],
+            [sys.executable, "-c", PROBE],
             capture_output=True,
             check=False,
             env={**os.environ, CORE_TYPE: name},

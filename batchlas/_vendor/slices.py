@@ -10,6 +10,7 @@ threadpoolctl), the process's processors, and BATCHLAS_NUM_THREADS, whichever is
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +23,7 @@ from batchlas._runtime.settings import settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import Future
 
     from numpy.typing import NDArray
 
@@ -46,6 +48,18 @@ def thread_count() -> int:
     limits = [blas().threads_allowed(), processors()]
     ours = settings().num_threads
     return min(limits if ours is None else [*limits, ours])
+
+
+def _started(work: Callable[[], bool], count: int) -> list[Future[bool]]:
+    """Have up to `count` other threads work; none when the interpreter is ending.
+
+    An exit handler or a destructor may call then, and no thread can be started.
+    """
+    started: list[Future[bool]] = []
+    with contextlib.suppress(RuntimeError):
+        for _ in range(count):
+            started.append(_pool().submit(work))
+    return started
 
 
 def over_batch(
@@ -85,7 +99,7 @@ def over_batch(
             failed |= run(gufunc, signature, flat[part], views)
 
     with blas():
-        others = [_pool().submit(work) for _ in range(threads - 1)]
+        others = _started(work, threads - 1)
         try:
             failed = work()
         finally:
