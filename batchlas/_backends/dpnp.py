@@ -100,7 +100,7 @@ def empty(shape: tuple[int, ...], dtype: Any, like: Any) -> Any:
 
 def workspace(a: Any) -> Arena:
     """Return this thread's scratch for kernels on the queue of `a`."""
-    return arena_of(a.sycl_queue, UsmMemory)
+    return arena_of(kind, a.sycl_queue, UsmMemory)
 
 
 class UsmMemory:

@@ -88,7 +88,7 @@ def empty(
 
 def workspace(_a: Any) -> Arena:
     """Return this thread's scratch for kernels on the host's memory."""
-    return arena_of(host_queue(), HostMemory)
+    return arena_of(kind, host_queue(), HostMemory)
 
 
 class HostMemory:

@@ -194,23 +194,25 @@ class _Arenas(threading.local):
     """A thread's arenas by queue, the latest used last."""
 
     def __init__(self) -> None:
-        self.by_queue: OrderedDict[tuple[object, object], Arena] = OrderedDict()
+        self.by_queue: OrderedDict[tuple[str, object], Arena] = OrderedDict()
 
 
 _arenas = process_wide("arenas", _Arenas)
 
 
-def arena_of(queue: object, make_memory: Callable[[Any], Memory]) -> Arena:
+def arena_of(kind: str, queue: object, make_memory: Callable[[Any], Memory]) -> Arena:
     """Return the calling thread's arena on a queue.
 
     Parameters
     ----------
+    kind : str
+        Which backend's arrays it lends.
     queue : hashable
         The queue. It is kept, so that no other one can take its address meanwhile.
     make_memory : callable
         Makes the queue's memory, when this thread meets it for the first time.
     """
-    arenas, key = _arenas.by_queue, (make_memory, queue)
+    arenas, key = _arenas.by_queue, (kind, queue)
     arena = arenas.get(key)
     if arena is None:
         arena = arenas[key] = Arena(make_memory(queue))
@@ -220,7 +222,7 @@ def arena_of(queue: object, make_memory: Callable[[Any], Memory]) -> Arena:
     return arena
 
 
-def _drop_idle(arenas: OrderedDict[tuple[object, object], Arena]) -> None:
+def _drop_idle(arenas: OrderedDict[tuple[str, object], Arena]) -> None:
     for key in [key for key, each in arenas.items() if not each.live]:
         if len(arenas) <= _MOST_ARENAS:
             return

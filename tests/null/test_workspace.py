@@ -365,10 +365,10 @@ def test_another_thread_may_give_back(arena):
 def test_a_thread_has_one_arena_per_queue():
     """100, 102: found by the queue itself, not by its address, and by thread."""
     first, second = ("queue", 1), ("queue", 2)
-    mine = arena_of(first, host_memory)
-    assert arena_of(("queue", 1), host_memory) is mine  # an equal queue
-    assert arena_of(second, host_memory) is not mine
-    theirs = in_another_thread(lambda: arena_of(first, host_memory))
+    mine = arena_of("host", first, host_memory)
+    assert arena_of("host", ("queue", 1), host_memory) is mine  # an equal queue
+    assert arena_of("host", second, host_memory) is not mine
+    theirs = in_another_thread(lambda: arena_of("host", first, host_memory))
     assert theirs is not mine
 
 
@@ -380,7 +380,7 @@ def test_arenas_go_with_their_thread():
     made = []
 
     def borrow():
-        arena = arena_of(threading.get_ident(), host_memory)
+        arena = arena_of("host", threading.get_ident(), host_memory)
         with arena.lease(byte_layout(8)):
             made.append(arena.memory)
 
@@ -396,7 +396,7 @@ def test_few_queues_are_kept():
 
     def many():
         for number in range(100):
-            with arena_of(number, host_memory).lease(byte_layout(8)):
+            with arena_of("host", number, host_memory).lease(byte_layout(8)):
                 pass
         return len(workspace._arenas.by_queue)
 
@@ -407,14 +407,14 @@ def test_few_queues_are_kept():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_a_forked_child_starts_anew_and_waits_for_no_queue():
     """The parent's queues cannot finish anything in the child: a wait would hang."""
-    arena = arena_of("before the fork", host_memory)
+    arena = arena_of("host", "before the fork", host_memory)
     with arena.lease(byte_layout(8)):
         pass
     arena.memory.wait = os.abort
     arena.memory.is_in_order = True
     child = os.fork()
     if child == 0:
-        fresh = arena_of("before the fork", host_memory) is not arena
+        fresh = arena_of("host", "before the fork", host_memory) is not arena
         del arena
         gc.collect()
         os._exit(0 if fresh else 1)
