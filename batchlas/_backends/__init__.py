@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from batchlas._runtime.devices import Device
+    from batchlas._runtime.layout import Extent
     from batchlas._runtime.lease import Layout, Workspace
 
 
@@ -75,6 +76,9 @@ class Backend(Protocol):
 
     def host_view(self, a: Any) -> NDArray[Any] | None:
         """Return a C-contiguous array's values in the host's memory, if they are."""
+
+    def extent(self, a: Any) -> Extent:
+        """Return where the elements of `a` lie in memory."""
 
     def to_host(self, a: Any) -> NDArray[Any]:
         """Copy an array to the host, waiting for it."""

@@ -9,6 +9,7 @@ import cupy
 import numpy as np
 
 from batchlas._runtime.devices import Device
+from batchlas._runtime.layout import Extent
 from batchlas._runtime.lease import Lease, Loan
 from batchlas._runtime.settings import settings
 
@@ -140,6 +141,12 @@ _pool = Pool()
 def workspace(_a: cupy.ndarray) -> Pool:
     """Return scratch for kernels on the current stream of the device of `a`."""
     return _pool
+
+
+def extent(a: cupy.ndarray) -> Extent:
+    """Return where the elements of `a` lie in memory."""
+    place = a.data.device_id
+    return Extent(a.data.ptr, a.shape, a.strides, a.itemsize, place)
 
 
 def to_host(a: cupy.ndarray) -> NDArray[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ except ImportError:  # before dpnp 0.20
     from dpctl.tensor import usm_ndarray
 
 from batchlas._runtime.devices import Device, host_cpu_key
+from batchlas._runtime.layout import Extent
 from batchlas._runtime.lease import ALIGNMENT
 from batchlas._runtime.settings import settings
 from batchlas._runtime.sycl import check_not_orphaned
@@ -124,6 +126,26 @@ class UsmMemory:
     def wait(self) -> None:
         """Wait for the queue."""
         self._queue.wait()
+
+
+def extent(a: Any) -> Extent:
+    """Return where the elements of `a` lie in memory.
+
+    By the interface, whose strides count elements in every release; ``a.strides``
+    counts bytes from dpnp 0.20 on. None there means C order.
+    """
+    facts = a.__sycl_usm_array_interface__
+    steps = facts["strides"]
+    if steps is None:
+        steps = [math.prod(a.shape[axis + 1 :]) for axis in range(a.ndim)]
+    return Extent(
+        facts["data"][0] + facts["offset"] * a.itemsize,
+        a.shape,
+        tuple(step * a.itemsize for step in steps),
+        a.itemsize,
+        a.sycl_queue,
+        a.flags.writable,
+    )
 
 
 def to_host(a: Any) -> NDArray[Any]:

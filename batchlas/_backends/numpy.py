@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from batchlas._runtime.devices import Device, host_cpu_key, host_cpu_name
+from batchlas._runtime.layout import Extent
 from batchlas._runtime.lease import ALIGNMENT
 from batchlas._runtime.reuse import reused_bytes
 from batchlas._runtime.settings import settings
@@ -119,6 +120,17 @@ class HostMemory:
 def host_view(a: NDArray[Any]) -> NDArray[Any]:
     """Return the array itself: it is in the host's memory."""
     return a
+
+
+def extent(a: NDArray[Any]) -> Extent:
+    """Return where the elements of `a` lie in memory."""
+    return Extent(
+        a.__array_interface__["data"][0],
+        a.shape,
+        a.strides,
+        a.itemsize,
+        is_writable=a.flags.writeable,
+    )
 
 
 def to_host(a: NDArray[Any]) -> NDArray[Any]:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.linalg import _umath_linalg
 
 from batchlas._runtime.health import check_host_blas
+from batchlas._runtime.info import from_flags
 from batchlas._vendor.screen import first_bad_minor, non_finite, with_identity
 from batchlas._vendor.slices import over_batch
 
@@ -163,4 +164,4 @@ def _mark(
         for output in outputs:
             output[failed] = np.nan
         bad = bad | failed
-    return bad.astype(np.int32)
+    return from_flags(bad)
