@@ -64,6 +64,9 @@ class errstate(ContextDecorator):  # noqa: N801 - named like numpy.errstate
             raise ValueError(message)
         self._linalg = linalg
 
+    def __repr__(self) -> str:
+        return f"errstate(linalg={self._linalg!r})"
+
     def __enter__(self) -> errstate:
         _policies.set((*_policies.get(), self._linalg))
         return self

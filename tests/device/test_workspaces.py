@@ -10,6 +10,7 @@ import pytest
 from checks import assert_same_bits
 from families import DTYPES, definite
 from guards import GUARD_BYTES, guarded_workspace
+from interpreter import run_python
 from libraries import CUPY
 
 import batchlas
@@ -142,3 +143,61 @@ def test_no_queue_is_derived_inside_an_op():
             ):
                 makers.add(path.relative_to(root).as_posix())
     assert makers == {"_runtime/sycl.py"}
+
+
+FAKE_CUPY = """
+import sys, types
+import numpy as np
+
+class Pointer:
+    def __init__(self, owner, offset=0):
+        self.owner, self.offset = owner, offset
+    def __add__(self, offset):
+        return Pointer(self.owner, self.offset + offset)
+
+class ndarray:
+    def __init__(self, shape, dtype=float, memptr=None):
+        dtype = np.dtype(dtype)
+        if memptr is None:
+            made.append(shape)
+            self.host = np.empty(shape, dtype)
+        else:
+            self.host = np.ndarray(shape, dtype, memptr.owner, memptr.offset)
+        self.data = Pointer(self.host)
+
+made, freed = [], []
+cupy = types.ModuleType("cupy")
+cupy.ndarray = ndarray
+cupy.empty = ndarray
+cupy.get_default_memory_pool = lambda: types.SimpleNamespace(
+    free_all_blocks=lambda: freed.append(True)
+)
+sys.modules["cupy"] = cupy
+from batchlas._backends import cupy as backend
+"""
+
+
+def test_cupy_s_pool_has_the_same_interface():
+    """89: a lease is one allocation of CuPy's pool, which knows streams and threads."""
+    run_python(
+        FAKE_CUPY
+        + """
+def layout(allocate):
+    return allocate((3, 5), "complex128"), allocate((7,), "int32")
+
+pool = backend.workspace(None)
+lease = pool.lease(layout)
+with lease as (first, second):
+    assert made == [512]
+    assert (first.host.shape, first.host.dtype) == ((3, 5), np.complex128)
+    assert second.host.ctypes.data - first.host.ctypes.data == 256
+    (report,) = pool.live
+    assert "layout (512 bytes)" == report
+assert pool.live == ()
+try:
+    lease.arrays
+except RuntimeError:
+    pool.trim()
+assert freed == [True]
+"""
+    )
