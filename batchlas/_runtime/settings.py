@@ -47,6 +47,10 @@ class Settings:
         The pin of each op, as written; an op without one is absent.
     select_trace : bool
         Print one line per decision to stderr.
+    kernel_trace : bool
+        Print one line per kernel launch to stderr; implies `profiling`.
+    profiling : bool
+        Have the queue for NumPy arrays keep the times of its kernels.
     coverage_out : str or None
         Path prefix of the coverage CSV that is written at exit.
     tuned_dir : str or None
@@ -69,6 +73,8 @@ class Settings:
 
     routes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     select_trace: bool = False
+    kernel_trace: bool = False
+    profiling: bool = False
     coverage_out: str | None = None
     tuned_dir: str | None = None
     no_vendor: bool = False
@@ -128,6 +134,8 @@ def _coverage_path(name: str, text: str) -> str | None:
 
 _PARSERS: dict[str, Callable[[str, str], object]] = {
     "select_trace": _bool,
+    "kernel_trace": _bool,
+    "profiling": _bool,
     "coverage_out": _coverage_path,
     "tuned_dir": _path,
     "no_vendor": _bool,
@@ -187,6 +195,8 @@ def reload_settings() -> Settings:
     with _state.lock:
         generation = 1 + (_state.snapshot.generation if _state.snapshot else 0)
         fresh = _from_environment(replace(_state.configured, generation=generation))
+        if fresh.kernel_trace:  # both switches are one field to all who read it
+            fresh = replace(fresh, profiling=True)
         _state.snapshot = fresh
         return fresh
 
@@ -243,9 +253,10 @@ def configure(**changes: object) -> None:
     ----------
     **changes
         Fields of the settings: ``routes`` (mapping of op to pin), ``select_trace``,
-        ``coverage_out``, ``tuned_dir``, ``no_vendor``, ``num_threads``,
-        ``sycl_renderer``, ``blas_health``, ``skip_finite_check``. Those not named
-        return to their defaults: a call replaces the whole configuration.
+        ``kernel_trace``, ``profiling``, ``coverage_out``, ``tuned_dir``,
+        ``no_vendor``, ``num_threads``, ``sycl_renderer``, ``blas_health``,
+        ``skip_finite_check``. Those not named return to their defaults: a call
+        replaces the whole configuration.
 
     Raises
     ------

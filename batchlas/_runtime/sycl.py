@@ -18,6 +18,7 @@ from typing import Any
 
 from batchlas._runtime.forks import Lock, in_forked_child
 from batchlas._runtime.notices import warn_once
+from batchlas._runtime.settings import settings
 from batchlas._runtime.state import process_wide
 
 _AFTER_FORK = "the SYCL runtime that was loaded before a fork does not work after it"
@@ -78,12 +79,13 @@ def _find() -> None:
 
 
 def _ask_dpctl() -> None:
+    wanted = "enable_profiling" if settings().profiling else "default"
     try:
         import dpctl
 
         found = [d for d in dpctl.get_devices() if d.is_cpu and _shares_memory(d)]
         if found:
-            _state.queue = dpctl.SyclQueue(found[0])
+            _state.queue = dpctl.SyclQueue(found[0], property=wanted)
         else:
             _state.reason = "no SYCL CPU device; python -m batchlas doctor says more"
     except Exception as error:  # noqa: BLE001 - whatever is broken, LAPACK still runs
