@@ -73,12 +73,17 @@ def scratch(choice: select.Family, call: PotrfCall, device: Device) -> Layout | 
     if not isinstance(choice, Lane):
         return None
     rendering = renderer_for(device)
-    if rendering is not None and rendering.renderer == DPEX:
-        from batchlas._kernels import lane_dpex
+    is_dpex = rendering is not None and rendering.renderer == DPEX
+    return _lane_scratch(call, choice.width, device if is_dpex else None)
 
-        shape = call.batch, call.n, call.dtype
-        return lane_dpex.potrf_scratch(*shape, choice.width, device)
-    return lane.potrf_scratch(call.batch, call.n, call.dtype, choice.width)
+
+def _lane_scratch(call: PotrfCall, width: int, dpex: Device | None) -> Layout | None:
+    """Return a kernel's scratch; `dpex` is the device if numba-dpex renders it."""
+    if dpex is None:
+        return lane.potrf_scratch(call.batch, call.n, call.dtype, width)
+    from batchlas._kernels import lane_dpex
+
+    return lane_dpex.potrf_scratch(call.batch, call.n, call.dtype, width, dpex)
 
 
 SPEC = select.OpSpec(
@@ -118,9 +123,7 @@ def potrf(backend: Backend, a: Any, uplo: str) -> tuple[Any, Any]:
 
     def launch(choice: select.Family) -> tuple[Any, Any]:
         if isinstance(choice, Lane):
-            layout = scratch(choice, call, backend.device(a))
-            with borrowed(backend, a, layout) as room:
-                return _launch_lane(backend, a, uplo, choice.width, room)
+            return _launch_lane(backend, a, call, choice.width)
         return adapter_of(backend.kind, choice.name).potrf(a, uplo)
 
     call = key_of(backend, a, uplo)
@@ -128,10 +131,10 @@ def potrf(backend: Backend, a: Any, uplo: str) -> tuple[Any, Any]:
 
 
 def _launch_lane(
-    backend: Backend, a: Any, uplo: str, width: int, room: tuple[Any, ...]
+    backend: Backend, a: Any, call: PotrfCall, width: int
 ) -> tuple[Any, Any]:
     """Run the kernel of the renderer that the array's device takes."""
-    n = a.shape[-1]
+    n, uplo = call.n, call.uplo
     stack = backend.packed(a).reshape(-1, n, n)
     factor = backend.empty(stack.shape, a.dtype, a)
     info = backend.empty(stack.shape[:1], np.dtype(np.int32), a)
@@ -139,14 +142,16 @@ def _launch_lane(
     rendering = renderer_for(device)
     if rendering is not None and rendering.is_noteworthy:
         select.note(rendering)
+    arrays = stack, factor, info
     if rendering is not None and rendering.renderer == DPEX:
         from batchlas._kernels import lane_dpex
 
-        lane_dpex.potrf((stack, factor, info), uplo, width, device, room)
+        with borrowed(backend, a, _lane_scratch(call, width, device)) as room:
+            lane_dpex.potrf(arrays, uplo, width, device, room)
         failed = bool(backend.to_host(info).any())
     else:
-        arrays = (stack, factor, info, *room)
-        views = [in_host_memory(backend, array) for array in arrays]
-        failed = lane.potrf(backend.queue(a), views[:3], uplo, width, views[3:])
+        with borrowed(backend, a, _lane_scratch(call, width, None)) as room:
+            views = [in_host_memory(backend, array) for array in (*arrays, *room)]
+            failed = lane.potrf(backend.queue(a), views[:3], uplo, width, views[3:])
     factor = factor.reshape(a.shape)
     return factor, info.reshape(a.shape[:-2]) if failed else None

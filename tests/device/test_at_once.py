@@ -27,6 +27,15 @@ ROUNDS = 6
 
 
 @pytest.fixture(autouse=True)
+def _threads_are_possible(request):
+    """dpnp 0.15's own functions wait for each other for ever in several threads."""
+    if "library" in request.fixturenames:
+        library = request.getfixturevalue("library")
+        if library.name == "dpnp" and library.xp.__version__.startswith("0.15."):
+            pytest.skip("dpnp 0.15 deadlocks in threads, by itself too")
+
+
+@pytest.fixture(autouse=True)
 def _eager_switches():
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
