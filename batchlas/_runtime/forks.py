@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from contextlib import ContextDecorator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def in_forked_child(repair: Callable[[], None]) -> Callable[[], None]:
     return repair
 
 
-class Lock:
+class Lock(ContextDecorator):
     """A lock that is free in a forked child, whoever held it in the parent.
 
     It is reentrant: a garbage collection may run code that takes it while it is held.
