@@ -421,3 +421,33 @@ def test_a_forked_child_starts_anew_and_waits_for_no_queue():
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0
     arena.memory.wait = lambda: None
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_arenas_of_threads_that_a_fork_ends_wait_for_no_queue():
+    """In the child those threads are gone, and their arenas with them."""
+    ready, done = threading.Event(), threading.Event()
+
+    def hold():
+        arena = arena_of("host", "of a thread", host_memory)
+        with arena.lease(byte_layout(8)):
+            pass
+        arena.memory.wait = lambda: os._exit(3) if os.getpid() != parent else 0
+        arena.memory.is_in_order = True
+        del arena
+        ready.set()
+        done.wait(30)
+
+    parent = os.getpid()
+    thread = threading.Thread(target=hold)
+    thread.start()
+    ready.wait(30)
+    child = os.fork()
+    if child == 0:
+        gc.collect()
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    done.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(status) == 0
