@@ -48,8 +48,9 @@ def test_scratch_is_of_the_array_s_kind_and_aligned(library):
         assert (first.shape, first.dtype) == ((3, 5), np.complex128)
         assert (second.shape, second.dtype) == ((7,), np.int32)
         assert address(first) % ALIGNMENT == address(second) % ALIGNMENT == 0
-        first[...] = 1 + 2j
-        second[...] = 3
+        # Whole arrays: dpctl 0.17 can abort when it spreads a host scalar.
+        first[...] = library.asarray(np.full((3, 5), 1 + 2j))
+        second[...] = library.asarray(np.full(7, 3, np.int32))
         assert (library.to_host(first) == 1 + 2j).all()
         assert (library.to_host(second) == 3).all()
         assert len(arena.live) == 1
