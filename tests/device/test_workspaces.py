@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from checks import assert_same_bits
 from families import DTYPES, definite
-from guards import GUARD_BYTES, guarded_workspace
+from guards import GUARD_BYTES, fill, guarded_workspace
 from interpreter import run_python
 from libraries import CUPY
 
@@ -115,7 +115,7 @@ def test_a_kernel_that_writes_too_far_is_caught(library):
         far = arena.memory.array(
             loan.block, loan.start + loan.nbytes - GUARD_BYTES, (1,), np.dtype("uint8")
         )
-        far[...] = 0
+        fill(far, 0)
         with pytest.raises(AssertionError, match="wrote beyond"):
             lease.release()
 
