@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+
 import pytest
 from libraries import parameters
 
 import batchlas  # noqa: F401 - before dpnp: it makes the CPU device visible
 from batchlas._runtime.settings import reload_settings
 from batchlas._select.notices import reset_warnings
+
+# Tables that the person at this machine has measured are not what is tested.
+os.environ["XDG_DATA_HOME"] = tempfile.mkdtemp(prefix="batchlas-tests-")
 
 
 def pytest_collection_modifyitems(items):

@@ -19,6 +19,7 @@ from batchlas.exceptions import BatchlasWarning, SettingsError
 BAD = {
     "BATCHLAS_SELECT_TRACE": "maybe",
     "BATCHLAS_NO_VENDOR": "2",
+    "BATCHLAS_USER_TABLES": "mine",
     "BATCHLAS_NUM_THREADS": "0",
     "BATCHLAS_SYCL_RENDERER": "cuda",
     "BATCHLAS_SKIP_FINITE_CHECK": "please",
