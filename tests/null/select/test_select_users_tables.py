@@ -71,7 +71,9 @@ def stamped(op, kernels):
 
 def test_a_stale_table_warns_once_and_stays_in_use(folder):
     (folder / FILE).write_text(stamped("potrf", "00000000"))
-    with pytest.warns(StaleTableWarning, match=r"potrf\.sm_90\.txt: measured with") as w:
+    with pytest.warns(
+        StaleTableWarning, match=r"potrf\.sm_90\.txt: measured with"
+    ) as w:
         assert pick(POTRF, call(), SM_90) == Tiny()
     assert len(w) == 1
     assert "python -m batchlas tune" in str(w[0].message)
