@@ -1,4 +1,4 @@
-"""``python -m batchlas``: doctor, tuner, and scripts with batchlas installed."""
+"""``python -m batchlas``: doctor, explain, tune, bench, and run for whole scripts."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import batchlas
+from batchlas import _explain_command
 from batchlas.tune import command
 
 
@@ -26,6 +27,8 @@ def main(arguments: list[str] | None = None) -> int:
     run.add_argument("arguments", nargs=argparse.REMAINDER, help="the script's own")
     tuner = commands.add_parser("tune", help="measure this machine, write its tables")
     command.add_arguments(tuner)
+    asked = commands.add_parser("explain", help="which kernel a call runs, and why")
+    _explain_command.add_arguments(asked)
     given = parser.parse_args(arguments)
     if given.command == "doctor":
         from batchlas import doctor
@@ -34,6 +37,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     if given.command == "tune":
         return command.run(given)
+    if given.command == "explain":
+        return _explain_command.run(given)
     return _run(given.script, given.arguments)
 
 
