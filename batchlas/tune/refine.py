@@ -1,8 +1,9 @@
 """Which shapes lie between two neighbours that different candidates win.
 
 Decided here: where the grid is too coarse. A change of winner counts if taking one
-neighbour's winner at the other one would cost more than 5 %: less is noise, and of no
-consequence. Sizes are halved until neighbours are within 10 %, batches within 50 %.
+neighbour's winner at the other one would cost more than 10 %: less is noise, and of no
+consequence. Sizes are halved until neighbours are within 10 %, batches until they are
+within a factor of two.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
 
     from batchlas.tune.ledger import Record
 
-MATTERS = 1.05
+MATTERS = 1.1
 CLOSE_SIZES = 1.1
-CLOSE_BATCHES = 1.5
+CLOSE_BATCHES = 2.0
 
 
 class Point(NamedTuple):
@@ -91,7 +92,7 @@ def _middle(one: Cell, other: Cell) -> Cell | None:
     else:
         low, high = one.call.batch, other.call.batch
         middle = resized(one.call, size(one.call), _between(low, high))
-        close = high / low < CLOSE_BATCHES or middle.batch in (low, high)
+        close = high / low <= CLOSE_BATCHES or middle.batch in (low, high)
     if close or not is_worth(one.spec.op, middle):
         return None
     return Cell(one.spec, one.target, middle, level=one.level)
