@@ -220,7 +220,10 @@ def _own_folder() -> str | None:
 
 
 def swap_builtin(tables: Mapping[str, str] | None) -> None:
-    """Replace the built-in tables by texts under base names; None brings them back."""
+    """Replace the built-in tables by texts under base names; None brings them back.
+
+    For tests, and for the tuner, which asks no table.
+    """
     global _generation, _builtin  # noqa: PLW0603 - the process has one set of tables
     files = None if tables is None else tuple(_text_files(tables))
     with _lock:

@@ -135,6 +135,7 @@ def _torch(function: str, on_gpu: bool) -> Peer:
 
 def _jax(function: str, on_gpu: bool) -> Peer:
     import jax
+    import jax.experimental
 
     kinds = {device.platform for device in jax.devices()}
     gpu = on_gpu and "gpu" in kinds
@@ -142,12 +143,17 @@ def _jax(function: str, on_gpu: bool) -> Peer:
     linalg = vars(jax.numpy.linalg)
     compiled = jax.jit(partial(linalg[function], **_options(function)))
 
+    try:
+        double = partial(jax.enable_x64, True)
+    except AttributeError:  # older releases keep it elsewhere
+        double = jax.experimental.enable_x64
+
     def place(a: NDArray[Any]) -> Any:
-        with jax.enable_x64(True):
+        with double():
             return jax.device_put(a, device)
 
     def call(a: Any) -> Results:
-        with jax.enable_x64(True):
+        with double():
             return _tuple(compiled(a))
 
     return Peer(

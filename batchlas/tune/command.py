@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -21,11 +22,13 @@ if TYPE_CHECKING:
 
     from batchlas._select import OpSpec
     from batchlas.tune.grid import Cell
+    from batchlas.tune.progress import Progress
     from batchlas.tune.targets import Target
 
 _KINDS = ("numpy", "dpnp", "cupy")
 _INTERRUPTED = 130
 _USAGE = 2
+_BUSY = 0.7  # processes that ran or waited in the last minute
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -106,6 +109,7 @@ def _measure(
 ) -> tuple[int, list[Cell]]:
     """Measure; return the exit status and which coarse shapes have no measurement."""
     with progress() as shown:
+        _say_if_busy(shown)
         session = Session(
             path,
             cell_s=given.cell,
@@ -121,6 +125,13 @@ def _measure(
             status, how = _INTERRUPTED, "interrupted; run it again to go on"
         shown.say(f"{session.summary()}; {how}")
         return status, session.uncovered(grid)
+
+
+def _say_if_busy(shown: Progress) -> None:
+    """Warn that the processor has other work, which spoils what is timed on it."""
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    if load > _BUSY:
+        shown.say(f"this machine is busy (load {load:.1f}): times will be unsteady")
 
 
 def _write(

@@ -8,16 +8,19 @@ was measured with other kernels than today's.
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from batchlas._runtime.settings import scoped_env
 from batchlas._select.sources import kernels_hash
+from batchlas._select.store import swap_builtin
 from batchlas.tune import ledger
 from batchlas.tune.progress import duration
 from batchlas.tune.refine import between
 from batchlas.tune.timing import time_cell
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from batchlas._select import Family
@@ -66,28 +69,30 @@ class Session:
 
     def run(self, grid: Sequence[Cell]) -> bool:
         """Measure; return whether nothing was left to measure."""
+        with _without_tables():
+            return self._run(grid)
+
+    def _run(self, grid: Sequence[Cell]) -> bool:
         known: dict[object, Cell] = {_name(cell): cell for cell in grid}
         if not self._measure([cell for cell in grid if self._lacks(cell)]):
             return False
         while True:
-            known |= {_name(c): c for c in self._refined_before(known.values())}
-            # A midpoint that was measured without success has no winner for ever.
-            asked = between(self._pairs(known.values()))
-            asked = [cell for cell in asked if self._lacks(cell)]
-            if not asked:
-                break
-            known |= {_name(cell): cell for cell in asked}
-            if not self._measure(asked):
+            # Also what an earlier run has refined: it may lack a new candidate.
+            middle = between(self._pairs(known.values()))
+            fresh = {_name(cell): cell for cell in middle if _name(cell) not in known}
+            known |= fresh
+            if not self._measure([c for c in fresh.values() if self._lacks(c)]):
                 return False
+            if not fresh:
+                break
         return self._measure([c for c in known.values() if self._is_stale(c)])
 
     def uncovered(self, grid: Iterable[Cell]) -> list[Cell]:
-        """Return the shapes of the coarse grid that have no measurement."""
-        return [c for c in grid if c.level == 0 and _name(c) not in self._records]
-
-    def _refined_before(self, cells: Iterable[Cell]) -> list[Cell]:
-        """Return the cells between known ones that an earlier run has measured."""
-        return [c for c in between(self._pairs(cells)) if _name(c) in self._records]
+        """Return the shapes of the coarsest level that have no measurement."""
+        every = list(grid)
+        coarsest = min((cell.level for cell in every), default=0)
+        coarse = [cell for cell in every if cell.level == coarsest]
+        return [cell for cell in coarse if _name(cell) not in self._records]
 
     def _pairs(self, cells: Iterable[Cell]) -> list[tuple[Cell, Record]]:
         found = ((cell, self._records.get(_name(cell))) for cell in cells)
@@ -163,6 +168,17 @@ class Session:
         """Return one line on what this run has done."""
         took = duration(time.monotonic() - self._start)
         return f"{self._measured} shapes measured in {took}"
+
+
+@contextmanager
+def _without_tables() -> Iterator[None]:
+    """Take all tables out of force: one that is out of date must not stop the tuner."""
+    swap_builtin({})
+    try:
+        with scoped_env(BATCHLAS_TUNED_DIR=None, BATCHLAS_USER_TABLES="0"):
+            yield
+    finally:
+        swap_builtin(None)
 
 
 def candidates(cell: Cell) -> list[Family]:
