@@ -73,7 +73,7 @@ class Session:
             return self._run(grid)
 
     def _run(self, grid: Sequence[Cell]) -> bool:
-        known: dict[object, Cell] = {_name(cell): cell for cell in grid}
+        known: dict[tuple[object, ...], Cell] = {_name(cell): cell for cell in grid}
         if not self._measure([cell for cell in grid if self._lacks(cell)]):
             return False
         while True:
