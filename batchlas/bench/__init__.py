@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from batchlas.bench.result import PEERS
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from batchlas.bench.result import Result
-
-PEERS = ("numpy", "dpnp", "cupy", "torch", "jax")
 
 
 def benchmark(

@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from batchlas.bench import PEERS, benchmark
+from batchlas.bench import benchmark
 from batchlas.bench.functions import FUNCTIONS, function_of
 from batchlas.bench.race import CORETYPE
-from batchlas.bench.result import geometric_mean, write_csv
+from batchlas.bench.result import PEERS, geometric_mean, write_csv
 from batchlas.tune.progress import progress
 from batchlas.tune.targets import targets
 

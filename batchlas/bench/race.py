@@ -16,11 +16,10 @@ import threadpoolctl
 from batchlas import linalg
 from batchlas._dispatch import NUMPY_FUNCTIONS
 from batchlas._explain import explain
-from batchlas.bench import PEERS
 from batchlas.bench.floor import floor_ms
 from batchlas.bench.functions import check_shape, function_of
 from batchlas.bench.peers import Peer, is_installed, peer
-from batchlas.bench.result import ABSENT, OURS, Result, Row
+from batchlas.bench.result import ABSENT, OURS, PEERS, Result, Row
 from batchlas.exceptions import BatchlasWarning
 from batchlas.tune.targets import Target, host_copy, targets
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 OURS = "batchlas"
+PEERS = ("numpy", "dpnp", "cupy", "torch", "jax")
 ABSENT = "absent"
 _FIELDS = (
     "function",
