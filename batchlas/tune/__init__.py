@@ -10,6 +10,7 @@ ledger            what has been measured, a line each, so that a run can be resu
 session           the run: what is missing, measured in order until the budget is spent
 schedules         schedules that the kernel compiler would accept, searched by timing
 progress          what the person at the terminal sees
+bar, times        the bar itself, and lengths of time in words
 tables            from the ledger to ``tuned/<op>.<device>.txt``
 command           ``python -m batchlas tune``
 ================  ====================================================================

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
-from batchlas.tune.progress import duration
+from batchlas.tune.times import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,10 +12,19 @@ from typing import TYPE_CHECKING
 import batchlas
 from batchlas._runtime.folders import user_tables
 from batchlas.tune import ledger, tables
-from batchlas.tune.grid import BATCHES, DTYPES, ORDERS, cells
-from batchlas.tune.progress import progress, seconds
+from batchlas.tune.grid import (
+    BATCHES,
+    DTYPES,
+    ORDER_LEVELS,
+    ORDERS,
+    cells,
+    saturating,
+)
+from batchlas.tune.problems import PROBLEMS
+from batchlas.tune.progress import progress
 from batchlas.tune.session import Session
 from batchlas.tune.targets import targets
+from batchlas.tune.times import seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -51,6 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--out", type=Path, help="folder of the tables (default: your own, found)")
     add("--ledger", type=Path, help="what was measured (default: <device>.jsonl there)")
     add("--check", action="store_true", help="measure nothing; compare the tables")
+    add("--search", action="store_true", help="search schedules; write no tables")
 
 
 def _parsed(parse: Callable[[str], object]) -> Callable[[str], object]:
@@ -84,6 +94,8 @@ def run(given: argparse.Namespace) -> int:
         every = (f"{t.device.key} ({t.device.kind})" for t in targets())
         print(f"no such device; here are: {', '.join(every)}", file=sys.stderr)
         return _USAGE
+    if given.search:
+        return _search(specs, given)
     key = found[0].device.key
     path = given.ledger or folder / f"{key}.jsonl"
     dtypes = given.dtype or DTYPES
@@ -125,6 +137,31 @@ def _measure(
             status, how = _INTERRUPTED, "interrupted; run it again to go on"
         shown.say(f"{session.summary()}; {how}")
         return status, session.uncovered(grid)
+
+
+def _search(specs: list[OpSpec], given: argparse.Namespace) -> int:
+    """Print the best schedules of every op that has some to search."""
+    from batchlas._runtime import sycl
+    from batchlas.tune.schedules import SEARCHABLE, search_lines
+
+    queue = sycl.host_queue()
+    if queue is None:
+        print(f"no kernels to search: {sycl.why_no_queue()}", file=sys.stderr)
+        return _USAGE
+    known = {each.op for each in SEARCHABLE}
+    todo = [
+        (spec, PROBLEMS[spec.op].call(dtype, "numpy", "L", n, saturating(n, dtype)))
+        for spec in specs
+        if spec.op in known
+        for dtype in given.dtype or DTYPES
+        for n in (given.orders if given.orders is not ORDERS else ORDER_LEVELS[0])
+    ]
+    for spec, call in todo:
+        names = tuple(str(each) for each in spec.candidates(call.dtype, "numpy"))
+        budget_s = given.budget / len(todo)
+        for line in search_lines(spec.op, call, queue, names, budget_s):
+            print(line, flush=True)
+    return 0
 
 
 def _say_if_busy(shown: Progress) -> None:

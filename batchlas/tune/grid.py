@@ -160,6 +160,12 @@ def _level(value: int, levels: Sequence[Sequence[int]]) -> int:
     return next((i for i, level in enumerate(levels) if value in level), 0)
 
 
+def saturating(n: int, dtype: str) -> int:
+    """Return a batch that keeps a device busy: a quarter of the largest point."""
+    itemsize = np.dtype(dtype).itemsize
+    return max(1, min(BATCHES[-1], MOST_BYTES // 4 // (n * n * itemsize)))
+
+
 def is_worth(op: str, call: Any) -> bool:
     """Whether a call is small enough to be measured."""
     extents = [int(getattr(call, name)) for name in size_keys(call)]

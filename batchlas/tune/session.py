@@ -15,8 +15,8 @@ from batchlas._runtime.settings import scoped_env
 from batchlas._select.sources import kernels_hash
 from batchlas._select.store import swap_builtin
 from batchlas.tune import ledger
-from batchlas.tune.progress import duration
 from batchlas.tune.refine import between
+from batchlas.tune.times import duration
 from batchlas.tune.timing import time_cell
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from batchlas._ops import potrf
 from batchlas._select.sources import kernels_hash
 from batchlas._select.table_parser import parse_tables
 from batchlas.tune import ledger, tables
-from batchlas.tune.progress import duration, seconds
+from batchlas.tune.times import duration, seconds
 
 KEY = {"dtype": "float64", "array": "numpy", "uplo": "L", "n": 8, "batch": 64}
 NOW = kernels_hash("potrf")
