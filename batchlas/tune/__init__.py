@@ -8,7 +8,8 @@ refine            which shapes lie between two neighbours with different winners
 timing            one cell: every candidate, pinned, checked, timed in turns
 ledger            what has been measured, a line each, so that a run can be resumed
 session           the run: what is missing, measured in order until the budget is spent
-schedules         schedules that the kernel compiler would accept, searched by timing
+searchable        families whose knob is a schedule, and which values are legal
+schedules         a search over schedules, for the authors of kernels
 progress          what the person at the terminal sees
 bar, times        the bar itself, and lengths of time in words
 tables            from the ledger to ``tuned/<op>.<device>.txt``

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,15 +13,7 @@ from typing import TYPE_CHECKING
 import batchlas
 from batchlas._runtime.folders import user_tables
 from batchlas.tune import ledger, tables
-from batchlas.tune.grid import (
-    BATCHES,
-    DTYPES,
-    ORDER_LEVELS,
-    ORDERS,
-    cells,
-    saturating,
-)
-from batchlas.tune.problems import PROBLEMS
+from batchlas.tune.grid import BATCHES, DTYPES, ORDER_LEVELS, ORDERS, cells
 from batchlas.tune.progress import progress
 from batchlas.tune.session import Session
 from batchlas.tune.targets import targets
@@ -141,26 +134,15 @@ def _measure(
 
 def _search(specs: list[OpSpec], given: argparse.Namespace) -> int:
     """Print the best schedules of every op that has some to search."""
-    from batchlas._runtime import sycl
-    from batchlas.tune.schedules import SEARCHABLE, search_lines
+    from batchlas.tune.schedules import search
 
-    queue = sycl.host_queue()
-    if queue is None:
-        print(f"no kernels to search: {sycl.why_no_queue()}", file=sys.stderr)
-        return _USAGE
-    known = {each.op for each in SEARCHABLE}
-    todo = [
-        (spec, PROBLEMS[spec.op].call(dtype, "numpy", "L", n, saturating(n, dtype)))
-        for spec in specs
-        if spec.op in known
-        for dtype in given.dtype or DTYPES
-        for n in (given.orders if given.orders is not ORDERS else ORDER_LEVELS[0])
-    ]
-    for spec, call in todo:
-        names = tuple(str(each) for each in spec.candidates(call.dtype, "numpy"))
-        budget_s = given.budget / len(todo)
-        for line in search_lines(spec.op, call, queue, names, budget_s):
+    orders = ORDER_LEVELS[0] if given.orders is ORDERS else given.orders
+    try:
+        for line in search(specs, given.dtype or DTYPES, orders, given.budget):
             print(line, flush=True)
+    except RuntimeError as error:
+        print(error, file=sys.stderr)
+        return _USAGE
     return 0
 
 
@@ -216,6 +198,8 @@ def _check(
 def _commit() -> str:
     """Return the checkout's commit, or zeros outside of one."""
     package = Path(batchlas.__file__).parent
+    if shutil.which("git") is None:
+        return "0000000"
     answer = subprocess.run(
         ["git", "-C", str(package), "rev-parse", "--short=7", "HEAD"],
         capture_output=True,

@@ -161,9 +161,12 @@ def _level(value: int, levels: Sequence[Sequence[int]]) -> int:
 
 
 def saturating(n: int, dtype: str) -> int:
-    """Return a batch that keeps a device busy: a quarter of the largest point."""
-    itemsize = np.dtype(dtype).itemsize
-    return max(1, min(BATCHES[-1], MOST_BYTES // 4 // (n * n * itemsize)))
+    """Return a power of two of matrices that keeps a device busy.
+
+    Their input is a quarter of the largest point's, or less.
+    """
+    most = MOST_BYTES // 4 // (n * n * np.dtype(dtype).itemsize)
+    return min(BATCHES[-1], 1 << max(0, most.bit_length() - 1))
 
 
 def is_worth(op: str, call: Any) -> bool:

@@ -1,113 +1,41 @@
-"""Schedules that the kernel compiler accepts, searched by timing.
+"""A search over schedules, by timing: ``python -m batchlas tune --search``.
 
-A family's knob is the amount of one split. Its values are found by asking the scheduler
-which amounts are legal, pruned to what fits in a thread's memory; from the best of them
-a beam search tries every other legal move. Each schedule is checked on every matrix
-before it is timed. What comes out is for the author of a kernel: a knob value that wins
-and is no candidate should become one, a schedule that wins should become the driver's.
+From the best legal value of a family's knob a beam search tries every other legal move.
+Each schedule is checked on every matrix before it is timed. What comes out is for the
+author of a kernel: a knob value that wins and is no candidate should become one, a
+schedule that wins should become the driver's.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
 from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from batchlas._kernels import potrf as potrf_kernel
+from batchlas._backends.numpy import empty
 from batchlas._kernels.compile import CompileError, compile_opencl, launch_opencl
-from batchlas._kernels.kinds import DType
-from batchlas._kernels.limits import fits_in_private_memory
-from batchlas._kernels.options import Ok, Split, Target, format_schedule
+from batchlas._kernels.options import format_schedule
 from batchlas._kernels.render import Passing, render
-from batchlas._kernels.schedule import Scheduler
-from batchlas._kernels.search import AMOUNTS, beam_search
+from batchlas._kernels.search import beam_search
 from batchlas._kernels.target import OPENCL
+from batchlas._runtime.sycl import host_queue, why_no_queue
+from batchlas.tune.grid import saturating
 from batchlas.tune.problems import PROBLEMS, is_right
+from batchlas.tune.searchable import SEARCHABLE, Searchable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from batchlas._kernels.ir import Kernel
+    from batchlas._kernels.schedule import Scheduler
+    from batchlas._select import OpSpec
 
 BEAM = 2
 _PASSES = 9
 _FINALISTS = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Searchable:
-    """A family whose knob is the amount of one split of its kernel.
-
-    Attributes
-    ----------
-    op, family : str
-    knob : str
-        The family's field.
-    axis : str
-        The kernel's axis that is split.
-    target : Target
-        What the split is for.
-    kernel : callable (n, dtype, amount) -> Kernel
-        The driver's kernel, unscheduled.
-    fits : callable (n, dtype, amount) -> bool
-        Whether it has the memory; prunes what the scheduler would accept.
-    """
-
-    op: str
-    family: str
-    knob: str
-    axis: str
-    target: Target
-    kernel: Callable[[int, DType, int], Kernel]
-    fits: Callable[[int, str, int], bool]
-
-    def schedulers(self, n: int, dtype: str) -> Iterator[tuple[int, Scheduler]]:
-        """Yield every legal value of the knob, with its split applied."""
-        for amount in AMOUNTS:
-            if not self.fits(n, dtype, amount):
-                continue
-            k = Scheduler(self.kernel(n, DType(dtype), amount), OPENCL)
-            k.convert_loop_to_global()
-            axis = [each.name for each in k.rngs()].index(self.axis)
-            if isinstance(k.apply_opt(Split(axis, amount, self.target)), Ok):
-                yield amount, k
-
-    def spelling(self, amount: int) -> str:
-        """Return the choice that a value of the knob makes."""
-        return f"{self.family}:{self.knob}={amount}"
-
-
-def _potrf_lane(n: int, dtype: DType, width: int) -> Kernel:
-    run = width // 2 if dtype.is_complex else width
-    return potrf_kernel.potrf(n, dtype, "L", run, width)
-
-
-SEARCHABLE = (
-    Searchable(
-        op="potrf",
-        family="lane",
-        knob="width",
-        axis="b",
-        target=Target.VECTOR,
-        kernel=_potrf_lane,
-        fits=fits_in_private_memory,
-    ),
-)
-
-
-def legal_choices(op: str, n: int, dtype: str) -> list[str]:
-    """Return the spellings of every legal knob value of an op's families."""
-    return [
-        each.spelling(amount)
-        for each in SEARCHABLE
-        if each.op == op
-        for amount, _ in each.schedulers(n, dtype)
-    ]
 
 
 class Found(NamedTuple):
@@ -138,7 +66,8 @@ class Bench:
         self._problem = PROBLEMS[searchable.op]
         self._end = time.monotonic() + budget_s
         self._stack = self._problem.make(call, np.random.default_rng(0))
-        self._factor = _aligned(self._stack)
+        stack = self._stack
+        self._factor = empty(stack.shape, stack.dtype, stack)
         self._info = np.empty(call.batch, np.int32)
         self._launches: dict[tuple[str, str], Callable[[], None]] = {}
         self._times: dict[tuple[str, str], float] = {}
@@ -201,11 +130,34 @@ def _time(launch: Callable[[], None]) -> float:
     return (time.perf_counter() - start) * 1e3
 
 
-def _aligned(stack: Any) -> Any:
-    """Return memory like a stack's that starts at a cache line."""
-    from batchlas._backends.numpy import empty
+def search(
+    specs: Iterable[OpSpec],
+    dtypes: Sequence[str],
+    orders: Sequence[int],
+    budget_s: float,
+) -> Iterator[str]:
+    """Yield what the search finds for every op, dtype and order, as lines of text.
 
-    return empty(stack.shape, stack.dtype, stack)
+    Raises
+    ------
+    RuntimeError
+        If the host's processor runs no kernels.
+    """
+    queue = host_queue()
+    if queue is None:
+        message = f"no kernels to search: {why_no_queue()}"
+        raise RuntimeError(message)
+    known = {each.op for each in SEARCHABLE}
+    todo = [
+        (spec, PROBLEMS[spec.op].call(dtype, "numpy", "L", n, saturating(n, dtype)))
+        for spec in specs
+        if spec.op in known
+        for dtype in dtypes
+        for n in orders
+    ]
+    for spec, call in todo:
+        names = tuple(str(each) for each in spec.candidates(call.dtype, "numpy"))
+        yield from search_lines(spec.op, call, queue, names, budget_s / len(todo))
 
 
 def search_lines(

@@ -17,7 +17,7 @@ from batchlas._select.store import swap_builtin
 from batchlas.tune import ledger
 from batchlas.tune.refine import between
 from batchlas.tune.times import duration
-from batchlas.tune.timing import time_cell
+from batchlas.tune.timing import SLOW, time_cell
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -137,7 +137,7 @@ class Session:
             expected=self._expected(cell),
         )
         for choice, why in timing.notes.items():
-            if "over" not in why:
+            if not why.startswith(SLOW):
                 self._shown.say(f"{describe(cell)}: {choice}: {why}")
         record = ledger.Record(
             op=cell.spec.op,

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 HOPELESS = 10.0
 """A candidate this many times slower than the best so far is dropped."""
+SLOW = "too slow"
+"""How the note on a dropped candidate begins."""
 _PROBE = 16
 """A candidate first runs this part of a batch: if that alone is hopeless, so is it."""
 _LEAST_MS = 0.3  # of a sample: shorter calls are timed several at once
@@ -130,7 +132,8 @@ def _enter(
         _call(cell, choice, part)  # compiles what has to be compiled
         _, ms = _call(cell, choice, part)
         if ms > limit_ms:
-            message = f"{ms:.3g} ms for a {_PROBE}th of the batch: over {HOPELESS:g}x"
+            part_ms = f"{ms:.3g} ms for a {_PROBE}th of the batch"
+            message = f"{SLOW}: {part_ms} is over {HOPELESS:g} times the best"
             raise _DroppedError(message)
     outputs, ms = _call(cell, choice, a)
     results = [host_copy(cell.target, each) for each in outputs]
