@@ -27,6 +27,7 @@ class _Bar:
             total=total,
             description=what,
             left=f"{duration(left_s)} left",
+            refresh=True,
         )
 
     def say(self, text: str) -> None:
@@ -36,12 +37,18 @@ class _Bar:
 
 @contextmanager
 def bar() -> Iterator[_Bar]:
-    """Yield a bar on stderr, gone when the block ends."""
+    """Yield a bar on stderr, gone when the block ends.
+
+    It moves between the timings and never during one: it has no thread of its own.
+    """
     columns = (
         BarColumn(),
         TextColumn("{task.completed}/{task.total}"),
         TextColumn("{task.fields[left]}"),
         TextColumn("{task.description}", markup=False),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+    console = Console(stderr=True)
+    with Progress(
+        *columns, console=console, transient=True, auto_refresh=False
+    ) as shown:
         yield _Bar(shown)

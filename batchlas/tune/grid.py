@@ -34,6 +34,7 @@ BATCH_LEVELS = ((1, 64, 4096), (16, 1024, 65536), (4, 256, 16384), (2,))
 ORDERS = tuple(sorted(itertools.chain(*ORDER_LEVELS)))
 BATCHES = tuple(sorted(itertools.chain(*BATCH_LEVELS)))
 DTYPES = ("float64", "float32", "complex128", "complex64")
+_DOUBLE = ("float64", "complex128")
 MOST_BYTES = 2**25
 """Input of the largest point."""
 MOST_WORK = {"potrf": 2**31}
@@ -112,6 +113,8 @@ def cells(
     """
     groups: dict[tuple[object, ...], list[Cell]] = {}
     for spec, target, dtype in itertools.product(specs, targets, dtypes):
+        if not target.device.has_fp64 and dtype in _DOUBLE:
+            continue
         for cell in _grid(spec, target, dtype, (orders, batches)):
             groups.setdefault(cell.group, []).append(cell)
     for group in groups.values():

@@ -1,12 +1,13 @@
 """A run of the tuner: what is missing is measured, in order, until the time is up.
 
-The order is: grid shapes that lack a candidate, coarse ones first and every group in
-turn; shapes between neighbours with different winners, until there are none; then what
-was measured with other kernels than today's.
+The order is: shapes of the coarse grid that lack a candidate, every group in turn;
+shapes between neighbours with different winners, until there are none; the same with
+the fine grid; then what was measured with other kernels than today's.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from batchlas.tune.grid import Cell
     from batchlas.tune.ledger import Record
     from batchlas.tune.progress import Progress
+
+
+_COARSE = 1  # the last level of the coarse grid
 
 
 class Session:
@@ -73,19 +77,30 @@ class Session:
             return self._run(grid)
 
     def _run(self, grid: Sequence[Cell]) -> bool:
-        known: dict[tuple[object, ...], Cell] = {_name(cell): cell for cell in grid}
-        if not self._measure([cell for cell in grid if self._lacks(cell)]):
-            return False
+        known: dict[tuple[object, ...], Cell] = {}
+        for level in (_COARSE, math.inf):
+            part = {_name(cell): cell for cell in grid if cell.level <= level}
+            known |= part
+            if not self._measure([c for c in part.values() if self._lacks(c)]):
+                return False
+            if not self._refine(known):
+                return False
+        return self._measure([c for c in known.values() if self._is_stale(c)])
+
+    def _refine(self, known: dict[tuple[object, ...], Cell]) -> bool:
+        """Measure between neighbours with different winners until there are none.
+
+        What is measured joins the known cells, and so does what an earlier run has
+        refined, which may lack a new candidate.
+        """
         while True:
-            # Also what an earlier run has refined: it may lack a new candidate.
             middle = between(self._pairs(known.values()))
             fresh = {_name(cell): cell for cell in middle if _name(cell) not in known}
             known |= fresh
             if not self._measure([c for c in fresh.values() if self._lacks(c)]):
                 return False
             if not fresh:
-                break
-        return self._measure([c for c in known.values() if self._is_stale(c)])
+                return True
 
     def uncovered(self, grid: Iterable[Cell]) -> list[Cell]:
         """Return the shapes of the coarsest level that have no measurement."""

@@ -123,3 +123,21 @@ def test_the_shipped_tables_are_what_the_ledgers_give(device):
         pytest.skip("batchlas is not a checkout here")
     done = tune("--check", "--out", ROOT / "tuned", "--ledger", ledger, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_check_between_the_rows(home):
+    from interpreter import ROOT
+
+    script = ROOT / "benchmarks" / "check_off_grid.py"
+    if not script.is_file():
+        pytest.skip("batchlas is not a checkout here")
+    words = ("--op", "potrf", "--dtype", "float64", "--array", "numpy", "--shapes", "2")
+    done = run_module(
+        str(script), *words, "--cell", "0.005", check=False, XDG_DATA_HOME=str(home)
+    )
+    assert done.stderr == ""
+    *shapes, summary = done.stdout.splitlines()
+    assert summary.startswith("2 shapes off the grid, ")
+    assert len(shapes) == 2
+    assert all("potrf float64 numpy L n=" in line for line in shapes)
+    assert 0 <= done.returncode <= 2

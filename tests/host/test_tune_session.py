@@ -127,9 +127,10 @@ def test_an_interrupted_run_goes_on_where_it_stopped(path, problem, monkeypatch)
 def test_no_time_at_all_measures_nothing_and_says_so(path):
     run = session(path, budget_s=0)
     assert not run.run(grid())
-    assert run._shown.texts == [f"time is up: {len(grid())} shapes remain"]
-    coarse = [cell for cell in grid() if cell.level == 0]
-    assert len(run.uncovered(grid())) == len(coarse) > 0
+    coarse = [cell for cell in grid() if cell.level <= 1]
+    assert run._shown.texts == [f"time is up: {len(coarse)} shapes remain"]
+    coarsest = [cell for cell in grid() if cell.level == 0]
+    assert len(run.uncovered(grid())) == len(coarsest) > 0
 
 
 @pytest.mark.usefixtures("problem")
@@ -167,6 +168,20 @@ def test_what_other_kernels_measured_is_measured_again_and_last(path, problem):
     assert all(record.is_current for record in ledger.read(path))
 
 
+@pytest.mark.usefixtures("problem")
+def test_the_coarse_grid_is_refined_before_the_fine_one_is_measured(path):
+    session(path).run(grid(orders=(2, 3, 8, 32, 128)))
+    shapes = [(r.key["n"], r.key["batch"]) for r in ledger.read(path)]
+    fine = [shapes.index((3, batch)) for batch in BATCHES_HERE]
+    of_grid = [shapes.index((n, 16)) for n in ORDERS_HERE]
+    refined = [
+        place
+        for place, (n, batch) in enumerate(shapes)
+        if n not in (2, 3, 8, 32, 128) and batch in (1, 16)
+    ]
+    assert max(of_grid) < min(refined) < max(refined) < max(fine)
+
+
 def test_the_coarse_grid_of_every_group_comes_first():
     todo = cells([SPEC], [TARGET], DTYPES, ORDERS, BATCHES)
     levels = [cell.level for cell in todo]
@@ -190,7 +205,7 @@ def test_time_left_falls_and_is_no_more_than_the_budget(path, problem):
     run = session(path, budget_s=1000)
     run.run(grid())
     shown = [each for each in run._shown.texts if isinstance(each, tuple)]
-    assert shown[0][:2] == (0, len(grid()))
+    assert shown[0][:2] == (0, sum(cell.level <= 1 for cell in grid()))
     assert all(0 <= left <= 1000 for _, _, left, _ in shown)
     assert "potrf float64 numpy L n=" in shown[0][3]
     assert problem.runs
