@@ -9,11 +9,18 @@ import pytest
 import tune_cases
 from tune_cases import CHOICES, SPEC, TARGET, by_work
 
+from batchlas._select.testing import use_shipped_tables
 from batchlas.tune import ledger, refine, tables
 from batchlas.tune.grid import BATCHES, DTYPES, MOST_BYTES, ORDERS, cells
 from batchlas.tune.session import Session
 
 ORDERS_HERE, BATCHES_HERE = (2, 8, 32, 128), (1, 16, 256)
+
+
+@pytest.fixture(autouse=True)
+def _shipped_tables():
+    yield
+    use_shipped_tables()
 
 
 class Shown:

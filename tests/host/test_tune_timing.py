@@ -7,7 +7,14 @@ import pytest
 import tune_cases
 from tune_cases import CHOICES, Broken, Lane, Vendor, by_work, cell
 
+from batchlas._select.testing import use_shipped_tables
 from batchlas.tune.timing import SLOW, time_cell
+
+
+@pytest.fixture(autouse=True)
+def _shipped_tables():
+    yield
+    use_shipped_tables()
 
 
 def test_times_are_the_clocks_and_a_wrong_result_has_none(monkeypatch):

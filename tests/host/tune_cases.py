@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 
 from batchlas import _select as select
-from batchlas._select import store
 from batchlas._select.absent import absent_device
+from batchlas._select.testing import set_builtin_tables
 from batchlas.tune import problems, tables, timing
 from batchlas.tune.grid import Cell
 from batchlas.tune.targets import Target
@@ -84,8 +84,7 @@ def install(monkeypatch, cost):
         timing, "host_copy", lambda _target, choice: str(choice).partition(":")[0]
     )
     monkeypatch.setattr(tables, "specs", lambda: (SPEC,))
-    monkeypatch.setattr(store, "_builtin", ())
-    monkeypatch.setattr(store, "_generation", store.generation() + 1)
+    set_builtin_tables({})
     return problem
 
 
