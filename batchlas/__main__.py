@@ -35,7 +35,8 @@ def main(arguments: list[str] | None = None) -> int:
     run.add_argument("arguments", nargs=argparse.REMAINDER, help="the script's own")
     for name, (module, text) in _COMMANDS.items():
         module.add_arguments(commands.add_parser(name, help=text))
-    given = parser.parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    given = parser.parse_args(words, argparse.Namespace(words=words))
     if given.command == "doctor":
         from batchlas import doctor
 

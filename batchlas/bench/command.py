@@ -18,7 +18,7 @@ from batchlas.tune.targets import targets
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from batchlas._runtime.devices import Device
     from batchlas.bench.result import Result
@@ -55,7 +55,7 @@ def _words(kind: Callable[[str], object]) -> Callable[[str], tuple[object, ...]]
 def run(given: argparse.Namespace) -> int:
     """Carry the subcommand out; return the exit status."""
     if CORETYPE in os.environ and "numpy" in given.against:
-        return _without_coretype()
+        return _without_coretype(given.words)
     if given.plots and importlib.util.find_spec("matplotlib") is None:
         print(
             "--plots needs matplotlib: pip install 'batchlas[bench]'", file=sys.stderr
@@ -76,11 +76,11 @@ def run(given: argparse.Namespace) -> int:
     return 0
 
 
-def _without_coretype() -> int:
+def _without_coretype(words: Sequence[str]) -> int:
     """Start again without the variable that OpenBLAS reads when it is loaded."""
     environment = {k: v for k, v in os.environ.items() if k != CORETYPE}
     print(f"starting without {CORETYPE}, which slows NumPy down", file=sys.stderr)
-    command = [sys.executable, "-m", "batchlas", *sys.argv[1:]]
+    command = [sys.executable, "-m", "batchlas", *words]
     return subprocess.run(command, env=environment, check=False).returncode
 
 

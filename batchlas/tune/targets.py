@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import warnings
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from batchlas.exceptions import BatchlasWarning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,8 +46,15 @@ def targets() -> tuple[Target, ...]:
     """Return every device of this machine, the host's processor first."""
     found = [_numpy()]
     for library, devices in (("dpnp", _dpnp), ("cupy", _cupy)):
-        if importlib.util.find_spec(library) is not None:
+        if importlib.util.find_spec(library) is None:
+            continue
+        try:
             found += devices()
+        except Exception as error:  # noqa: BLE001 - the other libraries still work
+            why = f"{type(error).__name__}: {error}"
+            warnings.warn(
+                f"{library} is left out: {why}", BatchlasWarning, stacklevel=2
+            )
     return tuple(found)
 
 
