@@ -22,7 +22,7 @@ from batchlas._runtime.settings import settings
 from batchlas._select import decide
 from batchlas._select.store import table_store
 from batchlas.tune import tables
-from batchlas.tune.grid import ASPECTS, DTYPES, Cell, is_worth
+from batchlas.tune.grid import ASPECTS, DTYPES, Cell, is_repeated, is_worth
 from batchlas.tune.problems import PROBLEMS
 from batchlas.tune.session import candidates, describe
 from batchlas.tune.targets import targets
@@ -43,7 +43,9 @@ def draw(rng, specs, found, dtypes):
         extents = [n * units for units in aspect]
         kind, dtype = target.device.kind, rng.choice(dtypes)
         call = PROBLEMS[spec.op].call(dtype, kind, option, *extents, batch)
-        if is_worth(spec.op, call) and not is_row(spec, target, call):
+        if not is_worth(spec.op, call) or is_repeated(call):
+            continue
+        if not is_row(spec, target, call):
             return Cell(spec, target, call)
 
 

@@ -146,8 +146,13 @@ def _grid(
         level = max(_level(n, ORDER_LEVELS), _level(batch, BATCH_LEVELS))
         for extents in _extents(spec, n, level):
             call = problem.call(dtype, target.device.kind, option, *extents, batch)
-            if is_worth(spec.op, call):
+            if is_worth(spec.op, call) and not is_repeated(call):
                 yield Cell(spec, target, call, level)
+
+
+def is_repeated(call: Any) -> bool:
+    """Whether a call is another one's: of square matrices, thin is all."""
+    return getattr(call, "vec", "") == "thin" and aspect(call) == (1, 1)
 
 
 def _extents(spec: OpSpec, n: int, level: int) -> list[tuple[int, ...]]:

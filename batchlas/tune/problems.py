@@ -116,7 +116,7 @@ class Gesvd:
     """Singular values and vectors."""
 
     call: Callable[..., Any] = GesvdCall
-    options: tuple[str, ...] = ("all", "none")
+    options: tuple[str, ...] = ("all", "thin", "none")
 
     def make(self, call: Any, rng: np.random.Generator) -> NDArray[Any]:
         """Return matrices with random entries."""

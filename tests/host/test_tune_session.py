@@ -208,6 +208,19 @@ def test_the_grid_spans_what_it_should_and_no_point_is_too_large():
         assert {low, high} <= set(ORDERS)
 
 
+def test_the_grid_of_the_svd_has_every_job_and_aspect_once():
+    from batchlas._ops import gesvd
+
+    todo = cells([gesvd.SPEC], [TARGET], ("float64",))
+    kinds = {(cell.call.vec, cell.group[-2:]) for cell in todo}
+    square, others = (1, 1), ((4, 1), (1, 4))
+    assert kinds == {
+        *(("all", square), ("none", square)),
+        *((vec, each) for vec in ("all", "thin", "none") for each in others),
+    }
+    assert len({cell.call for cell in todo}) == len(todo)
+
+
 def test_time_left_falls_and_is_no_more_than_the_budget(path, problem):
     run = session(path, budget_s=1000)
     run.run(grid())
