@@ -20,6 +20,7 @@ PARENTS = {
     "TableError": ValueError,
     "BatchlasWarning": UserWarning,
     "BorrowedTableWarning": exceptions.BatchlasWarning,
+    "StaleTableWarning": exceptions.BatchlasWarning,
 }
 
 
