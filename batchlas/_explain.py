@@ -14,6 +14,7 @@ import numpy as np
 
 from batchlas._dispatch import backend_of
 from batchlas._ops import gesvd, potrf, syev
+from batchlas._runtime.lease import measured_bytes
 from batchlas._select import Decision, decide
 from batchlas._select.walk import Origin, Step
 from batchlas.linalg._arguments import stack_of
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from batchlas._backends import Backend
     from batchlas._runtime.devices import Device
+    from batchlas._select import OpSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +37,16 @@ class Explanation:
         The function of batchlas.linalg that was asked about.
     choice : str
         The spelling of what runs, as a pin would name it.
+    scratch_bytes : int
+        What the call would borrow of batchlas' workspace beside its results; what a
+        vendor library takes for itself is not counted.
     text : str
         The whole account, several lines.
     """
 
     function: str
     choice: str
+    scratch_bytes: int
     text: str
 
     def __str__(self) -> str:
@@ -134,9 +140,8 @@ def explain(function: str, a: Any, **options: Any) -> Explanation:
     if array.size == 0:
         message = f"a stack of shape {array.shape} is empty: nothing runs for it"
         raise ValueError(message)
-    spec, call = question(backend, array, **options)
-    decision = decide(spec, call, backend.device(array))
-    return Explanation(function, str(decision.choice), _account(function, decision))
+    asked = question(backend, array, **options)
+    return _explained(function, *asked, backend.device(array))
 
 
 def explain_call(
@@ -172,9 +177,16 @@ def explain_call(
     strides = [item * int(np.prod(shape[i + 1 :])) for i in range(len(shape))]
     a = np.lib.stride_tricks.as_strided(np.empty(1, dtype), shape, strides)
     backend = cast("Backend", SimpleNamespace(kind=device.kind))
-    spec, call = question(backend, a, **options)
+    return _explained(function, *question(backend, a, **options), device)
+
+
+def _explained(function: str, spec: OpSpec, call: Any, device: Device) -> Explanation:
+    """Return the decision on a call with what it would borrow."""
     decision = decide(spec, call, device)
-    return Explanation(function, str(decision.choice), _account(function, decision))
+    layout = spec.scratch(decision.choice, call, device)
+    scratch = 0 if layout is None else measured_bytes(layout)
+    text = _account(function, decision, scratch)
+    return Explanation(function, str(decision.choice), scratch, text)
 
 
 def _question(function: str) -> Callable[..., tuple[Any, Any]]:
@@ -189,7 +201,7 @@ def _is_square(function: str, options: dict[str, Any]) -> bool:
     return not function.startswith("svd") or bool(options.get("hermitian"))
 
 
-def _account(function: str, decision: Decision) -> str:
+def _account(function: str, decision: Decision, scratch: int) -> str:
     """Write a decision out, one fact per line."""
     call, device = decision.call._asdict(), decision.device
     lines = [
@@ -197,6 +209,7 @@ def _account(function: str, decision: Decision) -> str:
         "  call    " + " ".join(f"{key}={value}" for key, value in call.items()),
         f"  device  {device.key} ({device.name})",
         f"  why     {_reason(decision)}",
+        f"  scratch {scratch} bytes",
     ]
     lines += [line for text in _walk(decision) for line in text]
     unranked = _unranked(decision)

@@ -16,6 +16,7 @@ import numpy as np
 from dpnp.linalg import LinAlgError, cholesky, eigh, eigvalsh, svd
 
 from batchlas._backends.dpnp import host_view, to_host
+from batchlas._runtime.info import from_flags
 from batchlas._runtime.settings import settings
 from batchlas._vendor.screen import first_bad_minor, non_finite, with_identity
 
@@ -133,7 +134,7 @@ def _run(
         outputs, failed = _isolate(routine, a, failed)
     if failed is None:
         return outputs, None
-    *filled, info = _with_status(a, outputs, failed.astype(np.int32))
+    *filled, info = _with_status(a, outputs, from_flags(failed))
     return tuple(filled), info
 
 
