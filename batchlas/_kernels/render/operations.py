@@ -129,6 +129,9 @@ class Operations:
         """Return an operation of one real value."""
         if op is UnaryOp.NOT:
             return self.opposite(x)
+        if op is UnaryOp.ANY_LANE:
+            vote = f"({self.dialect.any_lane(x.text)} != 0)"
+            return x if x.lanes == 1 else Value(DType.BOOL, (vote,))
         if op is UnaryOp.ISNAN:
             x = self.named(x)
             return self.operate(BinaryOp.NE, x, x)
