@@ -1,27 +1,25 @@
 """The family ``lane``: one matrix per vector lane, on CPU devices of SYCL.
 
-Decided here: how a kernel is scheduled, what is compiled when, and how a batch that is
-no multiple of the lanes is launched. Kernels are compiled once per order, dtype,
-triangle and width, and kept for the life of the process.
+Kernels are compiled once per order, dtype, triangle and width, and kept for the life of
+the process.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from batchlas._backends.numpy import empty
+from batchlas._kernels.vectors import compile_vectors, launch_vectors
 from batchlas._runtime.dtypes import NAME_OF
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    # Runs a compiled kernel with its arguments in order, and waits for it.
-    Launch = Callable[[Sequence[Any]], None]
+    from batchlas._kernels.vectors import Launch
 
 
 def potrf(
@@ -51,12 +49,7 @@ def potrf(
     stack = arrays[0]
     dtype = NAME_OF[stack.dtype.char]
     kernel = _potrf_kernel(queue, stack.shape[-1], dtype, uplo, width)
-    for part in _launches(len(stack), width):
-        views = tuple(array[part] for array in arrays)
-        if len(views[0]) < width:
-            _launch_padded(kernel, views, width)
-        else:
-            _launch(kernel, views)
+    launch_vectors(kernel, arrays, width)
     # max() reads integers at twice the speed of any()
     failed = bool(arrays[2].max())
     if failed:
@@ -72,34 +65,6 @@ def _count_minors(factor: NDArray[Any], info: NDArray[np.int32]) -> None:
     info[failed] = 1 + bad.argmax(axis=-1)
 
 
-def _launches(batch: int, width: int) -> list[slice]:
-    """Return the parts of a batch to launch: whole vectors, then the last vector.
-
-    The last vector begins where it ends with the batch, so it computes some matrices
-    for the second time, with the same results: a matrix's result does not depend on
-    its lane.
-    """
-    whole = batch // width * width
-    if whole in (0, batch):
-        return [slice(0, batch)]
-    return [slice(0, whole), slice(batch - width, batch)]
-
-
-def _launch(kernel: Launch, arrays: Sequence[NDArray[Any]]) -> None:
-    kernel([len(arrays[0]), *(array.ctypes.data for array in arrays)])
-
-
-def _launch_padded(kernel: Launch, arrays: Sequence[NDArray[Any]], width: int) -> None:
-    """Launch for a batch smaller than one vector, through memory of a vector's size."""
-    batch = len(arrays[0])
-    padded = tuple(empty((width, *x.shape[1:]), x.dtype, x) for x in arrays)
-    padded[0][:batch] = arrays[0]
-    padded[0][batch:] = np.eye(arrays[0].shape[-1], dtype=arrays[0].dtype)
-    _launch(kernel, padded)
-    for array, whole in zip(arrays[1:], padded[1:], strict=True):
-        array[...] = whole[:batch]
-
-
 @lru_cache(maxsize=512)
 def _potrf_kernel(queue: Any, n: int, dtype: str, uplo: str, width: int) -> Launch:
     """Return the compiled kernel; the batch axis becomes vectors of `width` lanes.
@@ -108,21 +73,9 @@ def _potrf_kernel(queue: Any, n: int, dtype: str, uplo: str, width: int) -> Laun
     import than all else.
     """
     from batchlas._kernels import potrf as potrf_kernel
-    from batchlas._kernels.compile import compile_opencl, launch_opencl
-    from batchlas._kernels.driver import apply_asked
     from batchlas._kernels.kinds import DType
-    from batchlas._kernels.options import Split, Target
-    from batchlas._kernels.render import Passing, render
-    from batchlas._kernels.schedule import Scheduler
-    from batchlas._kernels.target import OPENCL
 
     kind = DType(dtype)
     run = width // 2 if kind.is_complex else width
     kernel = potrf_kernel.potrf(n, kind, uplo, run, width)
-    scheduler = Scheduler(kernel, OPENCL)
-    scheduler.convert_loop_to_global()
-    batch = [axis.name for axis in scheduler.rngs()].index("b")
-    apply_asked(scheduler, (Split(batch, width, Target.VECTOR),))
-    optimised = scheduler.get_optimized_ast(kernel.info.name)
-    compiled = compile_opencl(render(optimised, OPENCL, Passing.ADDRESS), queue)
-    return partial(launch_opencl, compiled, queue)
+    return compile_vectors(queue, kernel, width)

@@ -20,3 +20,17 @@ def padded(n: int) -> int:
 def fits_in_private_memory(n: int, dtype: str, width: int) -> bool:
     """Whether `width` matrices of order `n`, in whole tiles, fit in a thread's own."""
     return padded(n) ** 2 * width * np.dtype(dtype).itemsize <= _PRIVATE_BYTES
+
+
+JACOBI_LARGEST = 4
+"""Largest order of the Jacobi kernels: all their elements are registers."""
+
+# Rows of vectors in private memory: a whole matrix of order 128 at 512 bits.
+_QL_LARGEST = 128
+_QL_BYTES = _QL_LARGEST * (_QL_LARGEST + 1) * 64
+
+
+def ql_capacity(dtype: str, width: int) -> int:
+    """Return the largest order of the tridiagonal kernels at `width` matrices each."""
+    cells = _QL_BYTES // (width * np.dtype(dtype).itemsize)
+    return min(_QL_LARGEST, int((cells - 1) ** 0.5))

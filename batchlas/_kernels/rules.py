@@ -114,7 +114,9 @@ class Facts:
     def voted(self) -> Ids:
         """The axes that a vote of vector lanes depends on."""
         votes = [node for node in post_order(self.kernel) if is_vote(node)]
-        return self.dependence.of(*(child for vote in votes for child in children(vote)))
+        return self.dependence.of(
+            *(child for vote in votes for child in children(vote))
+        )
 
     @cached_property
     def memory(self) -> frozenset[str]:
@@ -205,10 +207,14 @@ def _touched(effects: list[Effect]) -> _Names:
 
 
 def leaves_register(_facts: Facts, axis: Axis, shared: Shared) -> str | None:
-    """Rule b: code outside reads a register that a step of the axis wrote."""
+    """Rule b: code outside reads a register that a step of the axis wrote.
+
+    A vote inside the axis's loop reads it too, of all lanes, and is the same in all.
+    """
     written = frozenset().union(*(e.writes for e in shared.yes)) & shared.private
     for outer in shared.no:
-        hit = outer.reads & written
+        inside = axis.id in outer.inside
+        hit = (outer.data if inside else outer.reads) & written
         if hit:
             return f"{min(hit)} holds the last step of {axis.name}"
     return None

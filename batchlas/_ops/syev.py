@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
 
 from batchlas import _select as select
-from batchlas._ops.families import Threads, Vendor, can_run_library, library_families
-from batchlas._runtime.dtypes import NAME_OF
+from batchlas._backends import in_host_memory
+from batchlas._kernels import eigen
+from batchlas._kernels.limits import JACOBI_LARGEST, ql_capacity
+from batchlas._kernels.renderer_choice import DPEX, renderer_for
+from batchlas._ops.families import (
+    Threads,
+    Vendor,
+    can_run_library,
+    library_families,
+)
+from batchlas._runtime.dtypes import NAME_OF, REAL_OF
 from batchlas._vendor import adapter_of
 
 if TYPE_CHECKING:
     from batchlas._backends import Backend
+    from batchlas._runtime.devices import Device
 
 
 class SyevCall(NamedTuple):
@@ -23,13 +36,55 @@ class SyevCall(NamedTuple):
     batch: int
 
 
+@dataclass(frozen=True, slots=True)
+class Jacobi(select.Family):
+    """Cyclic Jacobi on one matrix per lane of a vector, for the smallest orders."""
+
+    name: ClassVar[str] = "jacobi"
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class QL(select.Family):
+    """Tridiagonal reduction and QL on one matrix per lane of a vector."""
+
+    name: ClassVar[str] = "ql"
+    width: int
+
+
+def candidates(dtype: str, kind: str) -> tuple[select.Family, ...]:
+    """Return every choice; a vector fills 256 or 512 bits.
+
+    Jacobi's are once more as wide: what one vector waits for, a second one hides.
+    """
+    if kind == "cupy":
+        return library_families(dtype, kind)
+    real_bytes = 4 if dtype in ("float32", "complex64") else 8
+    narrow, wide = 32 // real_bytes, 64 // real_bytes
+    widths = (wide, 2 * wide) if dtype == "float64" else (narrow, wide)
+    native = (*map(Jacobi, widths), QL(narrow), QL(wide))
+    return (*native, *library_families(dtype, kind))
+
+
+def can_run(choice: select.Family, call: SyevCall, device: Device) -> bool:
+    """Whether a choice would solve this call rightly."""
+    if not isinstance(choice, Jacobi | QL):
+        return can_run_library(choice, call, device)
+    rendering = renderer_for(device)
+    if rendering is None or rendering.renderer == DPEX:
+        return False
+    if isinstance(choice, Jacobi):
+        return call.n <= JACOBI_LARGEST
+    return call.n <= ql_capacity(call.dtype, choice.width)
+
+
 SPEC = select.OpSpec(
     op="syev",
     library="lapack",
     keys=SyevCall._fields,
-    candidates=library_families,
-    can_run=can_run_library,
-    last_resort=(Vendor.name, Threads.name),
+    candidates=candidates,
+    can_run=can_run,
+    last_resort=(Vendor.name, Threads.name, Jacobi.name, QL.name),
 )
 
 
@@ -62,7 +117,26 @@ def syev(backend: Backend, a: Any, uplo: str, *, vectors: bool) -> tuple[Any, An
     """
 
     def launch(choice: select.Family) -> tuple[Any, Any, Any]:
+        if isinstance(choice, Jacobi | QL):
+            return _launch_native(backend, a, uplo, choice, vectors=vectors)
         return adapter_of(backend.kind, choice.name).syev(a, uplo, vectors=vectors)
 
     call = key_of(backend, a, vectors=vectors)
     return select.run(SPEC, call, backend.device(a), launch)
+
+
+def _launch_native(
+    backend: Backend, a: Any, uplo: str, choice: Jacobi | QL, *, vectors: bool
+) -> tuple[Any, Any, Any]:
+    """Run a kernel on the array's queue."""
+    n = a.shape[-1]
+    stack = backend.packed(a).reshape(-1, n, n)
+    w = backend.empty(stack.shape[:2], np.dtype(REAL_OF[a.dtype.char]), a)
+    v = [backend.empty(stack.shape, a.dtype, a)] if vectors else []
+    info = backend.empty(stack.shape[:1], np.dtype(np.int32), a)
+    views = [in_host_memory(backend, array) for array in (stack, w, *v, info)]
+    solve = eigen.jacobi if isinstance(choice, Jacobi) else eigen.ql
+    solve(backend.queue(a), views, uplo, choice.width)
+    status = info.reshape(a.shape[:-2]) if views[-1].any() else None
+    vectors_of = v[0].reshape(a.shape) if vectors else None
+    return w.reshape(a.shape[:-1]), vectors_of, status

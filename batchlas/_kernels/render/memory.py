@@ -157,20 +157,26 @@ class Memory:
     def _is_gather(self, node: Load, env: Env) -> bool:
         """Return whether each lane reads a register cell of its own choice."""
         inside = node.buffer.space is MemSpace.REGISTER
-        return inside and env.vector is not None and self.session.plan.varies(
-            flat_index(node.buffer, node.index)
+        return (
+            inside
+            and env.vector is not None
+            and self.session.plan.varies(flat_index(node.buffer, node.index))
         )
 
     def _gathered(self, node: Load, env: Env) -> Value:
-        """Print what each lane finds at its own subscript, zero where its gate fails."""
+        """Print what each lane finds at its own subscript, zero without its gate."""
         ex, lanes = self.expressions, self.session.plan.lanes
         at = ex.widen(ex.value(flat_index(node.buffer, node.index), env), lanes)
         at = ex.named(at, "at")
         kind = self.session.dialect.type_of(node.dtype.real, lanes)
         parts = []
         for name in self.inside[node.buffer.name]:
-            numbers = f"((__private {self.session.dialect.types[node.dtype.real]} *){name})"
-            texts = (f"{numbers}[{lanes} * {ex.lane(at, i)} + {i}]" for i in range(lanes))
+            numbers = (
+                f"((__private {self.session.dialect.types[node.dtype.real]} *){name})"
+            )
+            texts = (
+                f"{numbers}[{lanes} * {ex.lane(at, i)} + {i}]" for i in range(lanes)
+            )
             parts.append(f"({kind})({', '.join(texts)})")
         value = Value(node.dtype, tuple(parts), lanes)
         if node.gate is None:
