@@ -22,7 +22,7 @@ from batchlas._kernels.functions import (
 )
 from batchlas._kernels.ir import INDEX, Const, Expr, index_const
 from batchlas._kernels.scaling import RANGES
-from batchlas._kernels.tridiagonal import scaled
+from batchlas._kernels.tridiagonal import multiply_add_real, scaled
 
 if TYPE_CHECKING:
     from batchlas._kernels.build import KernelBuilder, Ref
@@ -144,7 +144,7 @@ class Iteration:
         c, s = k.variable(one, "c"), k.variable(one, "s")
         high = k.let(self.high[()], "high")
         low = k.let(self.low[()], "low")
-        d_up, e_up = k.variable(self.d[high], "d_up"), k.variable(zero, "e_up")
+        d_up, e_up = k.variable(self.d[high], "d_up"), k.variable(self.e[high], "e_up")
         for i in self.a.down(high, low):
             active = self._is_active(i)
             e, d = k.let(self.e[i], "e"), k.let(self.d[i], "d")
@@ -201,7 +201,7 @@ class Iteration:
         c, s = k.variable(one, "c"), k.variable(zero, "s")
         high = k.let(self.high[()], "high")
         low = k.let(self.low[()], "low")
-        d_up, e_up = k.variable(self.d[high], "d_up"), k.variable(zero, "e_up")
+        d_up, e_up = k.variable(self.d[high], "d_up"), k.variable(self.e[high], "e_up")
         for i in self.a.down(high, low):
             active = self._is_active(i)
             e, d = k.let(self.e[i], "e"), k.let(self.d[i], "d")
@@ -225,16 +225,7 @@ class Iteration:
 
 def rotated(c: Expr, x: Expr, s: Expr, y: Expr) -> Expr:
     """Return c x + s y for real c and s."""
-    if not x.dtype.is_complex:
-        return fma(c, x, s * y)
-    return multiply_real(c, x, scaled(y, s))
-
-
-def multiply_real(c: Expr, x: Expr, y: Expr) -> Expr:
-    """Return c x + y for a real c and complex x and y."""
-    from batchlas._kernels.functions import imag, make_complex, real
-
-    return make_complex(fma(c, real(x), real(y)), fma(c, imag(x), imag(y)))
+    return multiply_add_real(c, x, scaled(y, s))
 
 
 def sort(k: KernelBuilder, a: Matrix, d: Ref, order: Ref | None) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from batchlas._kernels.functions import (
     abs_squared,
+    absolute,
     conj,
     fma,
     imag,
@@ -48,6 +49,13 @@ def scaled(x: Expr, factor: Operand) -> Expr:
     if not x.dtype.is_complex:
         return x * factor
     return make_complex(real(x) * factor, imag(x) * factor)
+
+
+def multiply_add_real(c: Expr, x: Expr, y: Expr) -> Expr:
+    """Return c x + y for a real c."""
+    if not x.dtype.is_complex:
+        return fma(c, x, y)
+    return make_complex(fma(c, real(x), real(y)), fma(c, imag(x), imag(y)))
 
 
 class Matrix:
@@ -142,28 +150,40 @@ class Reduction:
             self.inverse[i] = inverse
 
     def _reflector(self, i: Expr) -> Expr:
-        """Make row i the vector u of I - u u^H / h; return 1/h, zero for none."""
+        """Make row i the vector u of I - u u^H / h; return 1/h, zero for none.
+
+        The vector is brought to size 1 first, so that no product leaves the range.
+        """
         k, a = self.k, self.a
         rest = a.sum(self.real)
         for j in a.loop(0, i - 1):
-            x = k.let(conj(a[i, j]), "x")
-            if self.dtype.is_complex:
-                a[i, j] = x
-            rest.set(rest[()] + abs_squared(x))
-        last = k.let(conj(a[i, i - 1]), "last")
-        size = k.let(abs_squared(last), "size")
+            rest.set(rest[()] + abs_squared(a[i, j]))
+        last, modulus = self._last(i)
         none = k.let(rest[()] <= self.known.tiny, "none")
-        norm = k.let(sqrt(rest[()] + size), "norm")
-        modulus = k.let(sqrt(size), "modulus")
-        h = k.let(where(none, 1, norm * (norm + modulus)), "h")
+        norm = k.let(sqrt(fma(modulus, modulus, rest[()])), "norm")
+        shrink = k.let(where(none, 0, 1 / where(none, 1, norm)), "shrink")
+        for j in a.loop(0, i - 1):
+            a[i, j] = scaled(conj(a[i, j]), shrink)
         turn, sign, kept = self._direction(last, modulus)
-        a[i, i - 1] = last + scaled(turn, norm)
-        inverse = k.let(where(none, 0, 1 / h), "inverse")
-        off = k.let(where(none, kept, -sign * norm), "off")
-        self.e[i - 1] = off
+        a[i, i - 1] = multiply_add_real(shrink, last, turn)
+        self.e[i - 1] = k.let(where(none, kept, -sign * norm), "off")
         if self.dtype.is_complex and self.vectors:
             self.phase[i] = conj(turn)
-        return inverse
+        return k.let(where(none, 0, 1 / fma(modulus, shrink, 1)), "inverse")
+
+    def _last(self, i: Expr) -> tuple[Expr, Expr]:
+        """Return the last element before the diagonal of row i and its modulus.
+
+        A complex one that is nothing is made zero, for it has no phase.
+        """
+        k = self.k
+        last = k.let(conj(self.a[i, i - 1]), "last")
+        if not self.dtype.is_complex:
+            return last, k.let(absolute(last), "modulus")
+        size = k.let(abs_squared(last), "size")
+        nothing = k.let(size <= self.known.tiny, "nothing")
+        modulus = k.let(where(nothing, 0, sqrt(size)), "modulus")
+        return k.let(where(nothing, Const(0, self.dtype), last), "last"), modulus
 
     def _direction(self, last: Expr, modulus: Expr) -> tuple[Expr, Expr, Expr]:
         """Return an element's phase, its sign if real, else 1, and what e then is.
@@ -174,12 +194,10 @@ class Reduction:
         if not self.dtype.is_complex:
             turn = k.let(where(last < 0, Const(-1, self.real), 1), "turn")
             return turn, turn, last
-        nothing = k.let(modulus <= 2.0**self.known.floor, "nothing")
+        nothing = k.let(modulus.eq(0), "nothing")
         r = k.let(1 / where(nothing, 1, modulus), "r")
-        re = where(nothing, 1, real(last) * r)
-        im = where(nothing, 0, imag(last) * r)
-        kept = where(nothing, 0, modulus)
-        return k.let(make_complex(re, im), "turn"), Const(1, self.real), kept
+        re, im = where(nothing, 1, real(last) * r), imag(last) * r
+        return k.let(make_complex(re, im), "turn"), Const(1, self.real), modulus
 
     def _multiply(self, i: Expr) -> None:
         """Set p = A u: each row is a sum for its own p and a part of those before."""
