@@ -25,12 +25,14 @@ def fits_in_private_memory(n: int, dtype: str, width: int) -> bool:
 JACOBI_LARGEST = 4
 """Largest order of the Jacobi kernels: all their elements are registers."""
 
-# Rows of vectors in private memory: a whole matrix of order 128 at 512 bits.
-_QL_LARGEST = 128
-_QL_BYTES = _QL_LARGEST * (_QL_LARGEST + 1) * 64
+QL_LARGEST = 128
+"""Largest order of the tridiagonal kernels."""
+
+# Their matrices lie in private memory, at most one of the largest order at 512 bits.
+_QL_BYTES = QL_LARGEST * (QL_LARGEST + 1) * 64
 
 
 def ql_capacity(dtype: str, width: int) -> int:
     """Return the largest order of the tridiagonal kernels at `width` matrices each."""
     cells = _QL_BYTES // (width * np.dtype(dtype).itemsize)
-    return min(_QL_LARGEST, int((cells - 1) ** 0.5))
+    return min(QL_LARGEST, int((cells - 1) ** 0.5))

@@ -10,7 +10,7 @@ import numpy as np
 from batchlas import _select as select
 from batchlas._backends import in_host_memory
 from batchlas._kernels import eigen
-from batchlas._kernels.limits import JACOBI_LARGEST, ql_capacity
+from batchlas._kernels.limits import JACOBI_LARGEST, QL_LARGEST, ql_capacity
 from batchlas._kernels.renderer_choice import DPEX, renderer_for
 from batchlas._ops.families import (
     Threads,
@@ -22,6 +22,8 @@ from batchlas._runtime.dtypes import NAME_OF, REAL_OF
 from batchlas._vendor import adapter_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from batchlas._backends import Backend
     from batchlas._runtime.devices import Device
 
@@ -71,11 +73,17 @@ def can_run(choice: select.Family, call: SyevCall, device: Device) -> bool:
     if not isinstance(choice, Jacobi | QL):
         return can_run_library(choice, call, device)
     rendering = renderer_for(device)
-    if rendering is None or rendering.renderer == DPEX:
+    if rendering is None:
         return False
+    if rendering.renderer == DPEX:
+        from batchlas._kernels import eigen_dpex
+
+        largest = QL_LARGEST if eigen_dpex.fits(call.dtype, device) else 0
+    else:
+        largest = ql_capacity(call.dtype, choice.width)
     if isinstance(choice, Jacobi):
-        return call.n <= JACOBI_LARGEST
-    return call.n <= ql_capacity(call.dtype, choice.width)
+        largest = min(largest, JACOBI_LARGEST)
+    return call.n <= largest
 
 
 SPEC = select.OpSpec(
@@ -134,9 +142,29 @@ def _launch_native(
     w = backend.empty(stack.shape[:2], np.dtype(REAL_OF[a.dtype.char]), a)
     v = [backend.empty(stack.shape, a.dtype, a)] if vectors else []
     info = backend.empty(stack.shape[:1], np.dtype(np.int32), a)
-    views = [in_host_memory(backend, array) for array in (stack, w, *v, info)]
-    solve = eigen.jacobi if isinstance(choice, Jacobi) else eigen.ql
-    solve(backend.queue(a), views, uplo, choice.width)
-    status = info.reshape(a.shape[:-2]) if views[-1].any() else None
-    vectors_of = v[0].reshape(a.shape) if vectors else None
-    return w.reshape(a.shape[:-1]), vectors_of, status
+    failed = _solve(backend, (stack, w, *v, info), uplo, choice)
+    return (
+        w.reshape(a.shape[:-1]),
+        v[0].reshape(a.shape) if vectors else None,
+        info.reshape(a.shape[:-2]) if failed else None,
+    )
+
+
+def _solve(
+    backend: Backend, arrays: Sequence[Any], uplo: str, choice: Jacobi | QL
+) -> bool:
+    """Run the kernel of the renderer that the device takes; say if a matrix failed."""
+    stack, *_, info = arrays
+    rendering = renderer_for(backend.device(stack))
+    if rendering is not None and rendering.is_noteworthy:
+        select.note(rendering)
+    if rendering is not None and rendering.renderer == DPEX:
+        from batchlas._kernels import eigen_dpex
+
+        on_items = eigen_dpex.jacobi if isinstance(choice, Jacobi) else eigen_dpex.ql
+        on_items(arrays, uplo)
+        return bool(backend.to_host(info).any())
+    views = [in_host_memory(backend, array) for array in arrays]
+    in_lanes = eigen.jacobi if isinstance(choice, Jacobi) else eigen.ql
+    in_lanes(backend.queue(stack), views, uplo, choice.width)
+    return bool(views[-1].any())
