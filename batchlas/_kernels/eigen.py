@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from batchlas._kernels.vectors import Launch
 
 
-def jacobi(queue: Any, arrays: Sequence[NDArray[Any]], uplo: str, width: int) -> None:
+def jacobi(queue: Any, arrays: Sequence[NDArray[Any]], uplo: str, width: int) -> bool:
     """Solve a stack in the host's memory on a CPU queue, and wait for it.
 
     Parameters
@@ -36,19 +36,24 @@ def jacobi(queue: Any, arrays: Sequence[NDArray[Any]], uplo: str, width: int) ->
     uplo : {"L", "U"}
     width : int
         Matrices per vector.
+
+    Returns
+    -------
+    bool
+        Whether a matrix failed.
     """
     stack = arrays[0]
     n, dtype = stack.shape[-1], NAME_OF[stack.dtype.char]
     kernel = _jacobi(queue, n, dtype, uplo, width, vectors=len(arrays) == 4)
-    launch_vectors(kernel, arrays, width)
+    return launch_vectors(kernel, arrays, width)
 
 
-def ql(queue: Any, arrays: Sequence[NDArray[Any]], uplo: str, width: int) -> None:
+def ql(queue: Any, arrays: Sequence[NDArray[Any]], uplo: str, width: int) -> bool:
     """Solve a stack; parameters as of `jacobi`."""
     stack = arrays[0]
     n, dtype = stack.shape[-1], NAME_OF[stack.dtype.char]
     kernel = _ql(queue, dtype, width, vectors=len(arrays) == 4)
-    launch_vectors(kernel, arrays, width, ql_scalars(n, uplo))
+    return launch_vectors(kernel, arrays, width, ql_scalars(n, uplo))
 
 
 def ql_scalars(n: int, uplo: str) -> tuple[float, ...]:

@@ -166,5 +166,4 @@ def _solve(
         return bool(backend.to_host(info).any())
     views = [in_host_memory(backend, array) for array in arrays]
     in_lanes = eigen.jacobi if isinstance(choice, Jacobi) else eigen.ql
-    in_lanes(backend.queue(stack), views, uplo, choice.width)
-    return bool(views[-1].any())
+    return in_lanes(backend.queue(stack), views, uplo, choice.width)
