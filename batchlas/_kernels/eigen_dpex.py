@@ -21,6 +21,7 @@ from batchlas._kernels.work_items import launch_items, render_items
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from batchlas._kernels.eigen import Triangle
     from batchlas._kernels.render import Rendered
     from batchlas._runtime.devices import Device
 
@@ -31,7 +32,7 @@ def fits(dtype: str, device: Device) -> bool:
     return device.family == "cpu" and (device.has_fp64 or not wide)
 
 
-def jacobi(arrays: Sequence[Any], uplo: str) -> None:
+def jacobi(arrays: Sequence[Any], side: Triangle) -> None:
     """Solve a stack of USM memory on its queue, and wait for it.
 
     Parameters
@@ -40,23 +41,24 @@ def jacobi(arrays: Sequence[Any], uplo: str) -> None:
         The stack, shape (batch, n, n); its eigenvalues, (batch, n); its eigenvectors,
         or none if only values are wanted; its info, (batch,). All C-contiguous and on
         one queue.
-    uplo : {"L", "U"}
+    side : Triangle
+        What is read of the stack.
     """
     n, dtype = arrays[0].shape[-1], arrays[0].dtype.name
-    launch_items(_jacobi(n, dtype, uplo, vectors=len(arrays) == 4), arrays)
+    launch_items(_jacobi(n, dtype, side, vectors=len(arrays) == 4), arrays)
 
 
-def ql(arrays: Sequence[Any], uplo: str) -> None:
+def ql(arrays: Sequence[Any], side: Triangle) -> None:
     """Solve a stack; parameters as of `jacobi`."""
     n, dtype = arrays[0].shape[-1], arrays[0].dtype.name
-    *integers, turn = ql_scalars(n, uplo)
+    *integers, turn = ql_scalars(n, side)
     scalars = (*integers, np.dtype(DType(dtype).real.value).type(turn))
     launch_items(_ql(dtype, vectors=len(arrays) == 4), arrays, scalars)
 
 
 @lru_cache(maxsize=256)
-def _jacobi(n: int, dtype: str, uplo: str, *, vectors: bool) -> Rendered:
-    return render_items(syev_jacobi(n, DType(dtype), uplo, 1, 1, vectors=vectors))
+def _jacobi(n: int, dtype: str, side: Triangle, *, vectors: bool) -> Rendered:
+    return render_items(syev_jacobi(n, DType(dtype), *side, 1, 1, vectors=vectors))
 
 
 @lru_cache(maxsize=8)

@@ -46,7 +46,14 @@ SWEEPS = 30
 
 
 def syev_jacobi(
-    n: int, dtype: DType, uplo: str, run: int, multiple_of: int, *, vectors: bool
+    n: int,
+    dtype: DType,
+    uplo: str,
+    conjugated: bool,
+    run: int,
+    multiple_of: int,
+    *,
+    vectors: bool,
 ) -> Kernel:
     """Return the kernel, unscheduled.
 
@@ -58,6 +65,8 @@ def syev_jacobi(
         Real or complex floating point.
     uplo : {"L", "U"}
         Triangle that is read.
+    conjugated : bool
+        Whether it holds the conjugates of the lower triangle.
     run : int
         Consecutive elements that are read and written together.
     multiple_of : int
@@ -72,7 +81,9 @@ def syev_jacobi(
         the packed input and results, and 1 for a matrix that is not finite or does not
         converge, else 0.
     """
-    return _Jacobi(n, dtype, uplo, run, multiple_of, vectors=vectors).kernel()
+    return _Jacobi(
+        n, dtype, uplo, conjugated, run, multiple_of, vectors=vectors
+    ).kernel()
 
 
 class _Jacobi:
@@ -83,12 +94,14 @@ class _Jacobi:
         n: int,
         dtype: DType,
         uplo: str,
+        conjugated: bool,
         run: int,
         multiple_of: int,
         *,
         vectors: bool,
     ) -> None:
-        self.n, self.dtype, self.uplo, self.run = n, dtype, uplo, run
+        self.n, self.dtype, self.run = n, dtype, run
+        self.uplo, self.conjugated = uplo, conjugated
         self.real, self.known = dtype.real, RANGES[dtype.real]
         job = "V" if vectors else "N"
         k = self.k = KernelBuilder(f"syev_jacobi_{uplo}{n}_{dtype.value}_{job}")
@@ -142,7 +155,7 @@ class _Jacobi:
         for i in range(n):
             self.d[i].set(where(bad, real(zero), real(found[i, i]) * factor))
         for (i, j), x in lower.items():
-            y = scaled(x if self.uplo == "L" else conj(x), factor)
+            y = scaled(conj(x) if self.conjugated else x, factor)
             self.a[i, j].set(where(bad, zero, y))
         for (i, j), ref in self.v.items():
             ref.set(Const(float(i == j), self.dtype))

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from batchlas._backends import Backend
+    from batchlas._kernels.eigen import Triangle
     from batchlas._runtime.devices import Device
 
 
@@ -55,16 +56,17 @@ class QL(select.Family):
 
 
 def candidates(dtype: str, kind: str) -> tuple[select.Family, ...]:
-    """Return every choice; a vector fills 256 or 512 bits.
+    """Return every choice; a vector fills 256 or 512 bits, of float64 512 or 1024.
 
-    Jacobi's are once more as wide: what one vector waits for, a second one hides.
+    Where the registers allow it, two vectors at once hide what each one waits for; 16
+    lanes are the most that there are.
     """
     if kind == "cupy":
         return library_families(dtype, kind)
     real_bytes = 4 if dtype in ("float32", "complex64") else 8
-    narrow, wide = 32 // real_bytes, 64 // real_bytes
-    widths = (wide, 2 * wide) if dtype == "float64" else (narrow, wide)
-    native = (*map(Jacobi, widths), QL(narrow), QL(wide))
+    least = 64 if dtype == "float64" else 32
+    widths = (least // real_bytes, 2 * least // real_bytes)
+    native = (*map(Jacobi, widths), *map(QL, widths))
     return (*native, *library_families(dtype, kind))
 
 
@@ -138,11 +140,15 @@ def _launch_native(
 ) -> tuple[Any, Any, Any]:
     """Run a kernel on the array's queue."""
     n = a.shape[-1]
-    stack = backend.packed(a).reshape(-1, n, n)
+    # Sums of a matrix and its transpose are often stored by columns.
+    flipped = a.swapaxes(-1, -2)
+    by_columns = flipped.flags.c_contiguous and not a.flags.c_contiguous
+    side = eigen.triangle(uplo, by_columns=by_columns)
+    stack = backend.packed(flipped if by_columns else a).reshape(-1, n, n)
     w = backend.empty(stack.shape[:2], np.dtype(REAL_OF[a.dtype.char]), a)
     v = [backend.empty(stack.shape, a.dtype, a)] if vectors else []
     info = backend.empty(stack.shape[:1], np.dtype(np.int32), a)
-    failed = _solve(backend, (stack, w, *v, info), uplo, choice)
+    failed = _solve(backend, (stack, w, *v, info), side, choice)
     return (
         w.reshape(a.shape[:-1]),
         v[0].reshape(a.shape) if vectors else None,
@@ -151,7 +157,7 @@ def _launch_native(
 
 
 def _solve(
-    backend: Backend, arrays: Sequence[Any], uplo: str, choice: Jacobi | QL
+    backend: Backend, arrays: Sequence[Any], side: Triangle, choice: Jacobi | QL
 ) -> bool:
     """Run the kernel of the renderer that the device takes; say if a matrix failed."""
     stack, *_, info = arrays
@@ -162,8 +168,8 @@ def _solve(
         from batchlas._kernels import eigen_dpex
 
         on_items = eigen_dpex.jacobi if isinstance(choice, Jacobi) else eigen_dpex.ql
-        on_items(arrays, uplo)
+        on_items(arrays, side)
         return bool(backend.to_host(info).any())
     views = [in_host_memory(backend, array) for array in arrays]
     in_lanes = eigen.jacobi if isinstance(choice, Jacobi) else eigen.ql
-    return in_lanes(backend.queue(stack), views, uplo, choice.width)
+    return in_lanes(backend.queue(stack), views, side, choice.width)

@@ -8,6 +8,7 @@ from checks import assert_all_nan, assert_eigh, assert_same_bits, assert_values
 
 import batchlas
 from batchlas._kernels import eigen_dpex
+from batchlas._kernels.eigen import triangle
 from batchlas._kernels.limits import JACOBI_LARGEST, QL_LARGEST
 
 dpnp = pytest.importorskip("dpnp", reason="dpnp is not installed")
@@ -44,7 +45,7 @@ def solved(run, stack, uplo, vectors):
     w = dpnp.full(a.shape[:2], 7, dtype=real)
     v = [dpnp.full(a.shape, 7, dtype=a.dtype)] if vectors else []
     info = dpnp.full(len(stack), -1, dtype=np.int32)
-    run((a, w, *v, info), uplo)
+    run((a, w, *v, info), triangle(uplo, by_columns=False))
     np.testing.assert_array_equal(dpnp.asnumpy(longer)[1:], stack)
     return [dpnp.asnumpy(x) for x in (w, *v, info)]
 
@@ -79,16 +80,16 @@ def test_every_matrix_and_a_bad_one(run, dtype, uplo, vectors, orders):
 def test_the_public_call_runs_it(monkeypatch):
     calls = []
 
-    def counted(arrays, uplo):
-        calls.append(uplo)
-        return run(arrays, uplo)
+    def counted(arrays, side):
+        calls.append(side)
+        return run(arrays, side)
 
     run = eigen_dpex.ql
     monkeypatch.setattr(eigen_dpex, "ql", counted)
     stack = hermitian(6, "float64").reshape(BATCH, 1, 6, 6)
     with batchlas.scoped_env(BATCHLAS_SYEV_ROUTE="ql:8"):
         w, v = batchlas.linalg.eigh(dpnp.asarray(stack))
-    assert calls == ["L"]
+    assert calls == [triangle("L", by_columns=False)]
     assert_eigh(stack, dpnp.asnumpy(w), dpnp.asnumpy(v))
 
 

@@ -179,6 +179,24 @@ def test_widths_of_a_family_agree(dtype):
             same_bits(solve(a, wide), solve(a, narrow))
 
 
+@every_choice
+@pytest.mark.parametrize("uplo", ["L", "U"])
+def test_matrices_stored_by_columns_are_read_in_place(monkeypatch, dtype, choice, uplo):
+    def no_copy(a):
+        assert a.flags.c_contiguous
+        return a
+
+    monkeypatch.setattr(numpy_backend, "packed", no_copy)
+    for n in orders_of(choice, (2, 3, 6), dtype):
+        whole = hermitian(21, n, dtype)
+        other = np.triu_indices(n, 1) if uplo == "L" else np.tril_indices(n, -1)
+        a = whole.copy()
+        a[(slice(None), *other)] = np.nan
+        columns = np.ascontiguousarray(a.swapaxes(-1, -2)).swapaxes(-1, -2)
+        same_bits(solve(columns, choice, uplo), solve(a, choice, uplo))
+        assert_eigh(whole, *solve(columns, choice, uplo)[:2])
+
+
 @pytest.mark.parametrize("layout", ["fortran", "reversed", "spread", "read-only"])
 @pytest.mark.parametrize("n", [3, 6])
 def test_layouts(layout, n):
@@ -225,10 +243,8 @@ def test_largest_orders_and_beyond():
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_candidates(dtype):
     real = np.zeros(1, dtype).real.itemsize
-    bits = {Jacobi: [256, 512], QL: [256, 512]}
-    if dtype == "float64":
-        bits[Jacobi] = [512, 1024]
-    for family, expected in bits.items():
+    bits = [512, 1024] if dtype == "float64" else [256, 512]
+    for family in (Jacobi, QL):
         widths = [c.width for c in NATIVE[dtype] if isinstance(c, family)]
-        assert [8 * real * width for width in widths] == expected
+        assert [8 * real * width for width in widths] == bits
     assert not [c for c in candidates(dtype, "cupy") if isinstance(c, Jacobi | QL)]

@@ -5,7 +5,7 @@ import pytest
 
 from batchlas._kernels import ql, syev_jacobi
 from batchlas._kernels.driver import apply_asked
-from batchlas._kernels.eigen import ql_scalars
+from batchlas._kernels.eigen import ql_scalars, triangle
 from batchlas._kernels.interpret import check_independence, run
 from batchlas._kernels.kinds import DType
 from batchlas._kernels.options import Split, Target
@@ -48,7 +48,9 @@ def ql_arguments(a, uplo, vectors):
     n = a.shape[-1]
     flat = {k: x.reshape(BATCH, -1) if k in "av" else x for k, x in arrays.items()}
     names = ("n", "step", "row", "column", "turn")
-    scalars = dict(zip(names, ql_scalars(n, uplo), strict=True))
+    scalars = dict(
+        zip(names, ql_scalars(n, triangle(uplo, by_columns=False)), strict=True)
+    )
     return flat, {"nb": BATCH, **scalars}
 
 
@@ -87,7 +89,9 @@ def check(arrays, good):
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 @pytest.mark.parametrize("dtype", ["float64", "complex64"])
 def test_jacobi_unscheduled_and_in_vectors(dtype, n, uplo, vectors):
-    kernel = jacobi_kernel(n, DType(dtype), uplo, 2, BATCH, vectors=vectors)
+    kernel = jacobi_kernel(
+        n, DType(dtype), uplo, uplo == "U", 2, BATCH, vectors=vectors
+    )
     for each in (kernel, vectors_of(kernel, 4)):
         a, good = stack(n, dtype, uplo)
         arrays = results(a, vectors)
@@ -118,7 +122,7 @@ def test_ql_unscheduled_and_in_vectors(n, dtype, uplo, vectors):
 @pytest.mark.parametrize("vectors", JOBS.values(), ids=JOBS)
 def test_matrices_are_independent(vectors):
     a, _ = stack(3, "float64", "L")
-    kernel = jacobi_kernel(3, DType.FLOAT64, "L", 2, BATCH, vectors=vectors)
+    kernel = jacobi_kernel(3, DType.FLOAT64, "L", False, 2, BATCH, vectors=vectors)
     check_independence(kernel, results(a, vectors), {"nb": BATCH})
     kernel = syev_ql(DType.FLOAT64, CAPACITY, BATCH, vectors=vectors)
     check_independence(kernel, *ql_arguments(a, "L", vectors))
@@ -158,7 +162,7 @@ def test_a_matrix_that_does_not_converge_is_given_up(monkeypatch, vectors):
     arrays, scalars = ql_arguments(a, "L", vectors)
     run(vectors_of(kernel, 4), arrays, scalars)
     assert arrays["info"].tolist() == [0, 0, 1, 1]
-    kernel = jacobi_kernel(4, DType.FLOAT64, "L", 2, BATCH, vectors=vectors)
+    kernel = jacobi_kernel(4, DType.FLOAT64, "L", False, 2, BATCH, vectors=vectors)
     arrays = results(np.ascontiguousarray(a[:, :4, :4]), vectors)
     run(vectors_of(kernel, 4), arrays, {"nb": BATCH})
     assert arrays["info"].tolist() == [0, 0, 1, 1]
@@ -167,7 +171,7 @@ def test_a_matrix_that_does_not_converge_is_given_up(monkeypatch, vectors):
 @pytest.mark.parametrize("ren", [OPENCL, CUDA, DPEX], ids=lambda ren: ren.name)
 def test_every_target_prints_them(ren):
     for kernel in (
-        jacobi_kernel(4, DType.COMPLEX64, "U", 4, BATCH, vectors=True),
+        jacobi_kernel(4, DType.COMPLEX64, "U", True, 4, BATCH, vectors=True),
         syev_ql(DType.FLOAT32, CAPACITY, BATCH, vectors=True),
     ):
         k = Scheduler(kernel, ren)
