@@ -150,6 +150,12 @@ class KernelBuilder:
         """Declare storage of a thread; without a shape it is one `get`/`set` cell."""
         return Ref(self, Buffer(name, dtype, indices(shape), MemSpace.REGISTER))
 
+    def variable(self, value: Expr, name: str = "x") -> Ref:
+        """Declare a register of one cell under a name of its own, and set it."""
+        ref = self.register(f"{name}{self._new_id()}", value.dtype)
+        ref.set(value)
+        return ref
+
     # values
 
     def let(self, value: Expr, name: str = "") -> Temp:

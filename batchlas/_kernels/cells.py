@@ -41,7 +41,7 @@ class DependenceError(InterpretError):
 class Lane:
     """One point of the lane axes of one thread: what its values are."""
 
-    __slots__ = ("active", "at", "regs", "steps", "temps")
+    __slots__ = ("active", "at", "mates", "regs", "steps", "temps")
 
     def __init__(
         self,
@@ -55,6 +55,7 @@ class Lane:
         self.regs = regs  # register buffer -> cells
         self.steps = steps  # tracked axis id -> (which entry of the loop, step)
         self.active = True
+        self.mates = [self]  # the lanes of its vector
 
     def fork(self, axis: int, step: int, entry: int, *, own_registers: bool) -> Lane:
         """Return a lane at one step of a further axis."""

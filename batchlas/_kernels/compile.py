@@ -244,7 +244,8 @@ def launch_dpex(rendered: Rendered, values: Sequence[Any]) -> None:
     groups, size = count(values), rendered.group_size
     if groups == 0:
         return
-    grid = numba_dpex.NdRange((groups * size,), (size,))
+    whole = (groups * max(size, 1),)
+    grid = numba_dpex.NdRange(whole, (size,)) if size else numba_dpex.Range(*whole)
     local = [
         kernel_api.LocalAccessor((arg.count,), dtype=np.dtype(arg.dtype.value))
         for arg in rendered.args

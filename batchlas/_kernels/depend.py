@@ -30,6 +30,8 @@ from batchlas._kernels.ir import (
     Stmt,
     Store,
     Temp,
+    Unary,
+    UnaryOp,
 )
 from batchlas._kernels.walk import children, post_order, statements
 
@@ -66,7 +68,7 @@ class Dependence:
         return known[1]
 
     def _compute(self, node: Node) -> Ids:
-        if isinstance(node, Buffer):
+        if isinstance(node, Buffer) or is_vote(node):
             return NONE
         if isinstance(node, Axis):
             return self._of(node.size) | {node.id}
@@ -96,7 +98,8 @@ class Effect:
 
     `reads` and `writes` are names of buffers; a named value (Let) counts as private
     storage under the name ``%id``.  `control` is what decides whether and how often
-    the statement runs: enclosing bounds, conditions and gates.
+    the statement runs: enclosing bounds, conditions and gates.  `data` are the names
+    among both kinds of reads whose values make a difference: not those of votes.
     """
 
     stmt: Stmt
@@ -107,6 +110,7 @@ class Effect:
     accesses: tuple[Access, ...]
     control_deps: Ids = NONE
     control_reads: frozenset[str] = frozenset()
+    data: frozenset[str] = frozenset()
     inside: Ids = field(default=NONE)
 
     @property
@@ -120,12 +124,32 @@ class Effect:
 
 def read_names(nodes: Iterable[Node]) -> frozenset[str]:
     """Return the names that the values load, point into or take from a Let."""
+    return frozenset().union(*map(_own_name, post_order(nodes)))
+
+
+def _own_name(node: Node) -> frozenset[str]:
+    if isinstance(node, Load | AddressOf):
+        return frozenset({node.buffer.name})
+    return frozenset({f"%{node.id}"}) if isinstance(node, Temp) else frozenset()
+
+
+def is_vote(node: Node) -> bool:
+    """Return whether a value is the same in all lanes, whatever it is made of."""
+    return isinstance(node, Unary) and node.op is UnaryOp.ANY_LANE
+
+
+def data_names(nodes: Iterable[Node]) -> frozenset[str]:
+    """Return the names that the values read, without what is only voted on."""
     names: set[str] = set()
-    for node in post_order(nodes):
-        if isinstance(node, Load | AddressOf):
-            names.add(node.buffer.name)
-        elif isinstance(node, Temp):
-            names.add(f"%{node.id}")
+    seen: set[int] = set()
+    left = list(nodes)
+    while left:
+        node = left.pop()
+        if id(node) in seen or is_vote(node):
+            continue
+        seen.add(id(node))
+        names |= _own_name(node)
+        left += children(node)
     return frozenset(names)
 
 
@@ -229,6 +253,7 @@ def _effect(
         accesses=(*read_accesses(sources), *written),
         control_deps=dep.of(*place.control),
         control_reads=read_names(place.control),
+        data=data_names((*sources, *place.control)),
         inside=place.inside,
     )
 
@@ -252,7 +277,7 @@ def depending(
             if position in found or axis not in effect.inside:
                 continue
             direct = axis in effect.deps or axis in effect.control_deps
-            if direct or tainted & (effect.reads | effect.control_reads):
+            if direct or tainted & effect.data:
                 found.add(position)
                 tainted |= effect.writes & private
                 grown = True

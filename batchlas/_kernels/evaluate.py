@@ -169,7 +169,10 @@ class Evaluator:
         return lambda lane: lane.temps[ident]
 
     def unary(self, expr: Unary) -> Value:
-        fn, x = UNARY[expr.op], self.function(expr.x)
+        x = self.function(expr.x)
+        if expr.op is UnaryOp.ANY_LANE:
+            return lambda lane: any(x(mate) for mate in lane.mates if mate.active)
+        fn = UNARY[expr.op]
         return lambda lane: fn(x(lane))
 
     def binary(self, expr: Binary) -> Value:

@@ -176,6 +176,10 @@ class Executor:
                 for lane in lanes
                 for step in range(count)
             ]
+            if own:
+                for place, lane in enumerate(wide):
+                    first = place // count * count
+                    lane.mates = wide[first : first + count]
             yield from body(wide)
 
         return program

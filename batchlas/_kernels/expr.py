@@ -214,7 +214,7 @@ class Unary(Expr):
 
     def __post_init__(self) -> None:
         kind = self.x.dtype
-        if self.op is UnaryOp.NOT:
+        if self.op in {UnaryOp.NOT, UnaryOp.ANY_LANE}:
             allowed = kind is DType.BOOL
         elif self.op in {UnaryOp.NEG, UnaryOp.ABS}:
             allowed = kind is not DType.BOOL

@@ -75,6 +75,16 @@ def isnan(x: Expr) -> Expr:
     return Unary(UnaryOp.ISNAN, x)
 
 
+def any_lane(cond: Expr) -> Expr:
+    """Return whether the condition holds in any lane of the vector: one answer for all.
+
+    Where the batch is no vector axis it is the condition itself. So a matrix may see
+    True only because of its neighbours, and its result must not depend on that: use it
+    to bound loops and to skip work, and select by the condition inside.
+    """
+    return Unary(UnaryOp.ANY_LANE, cond)
+
+
 def minimum(a: Operand, b: Operand) -> Expr:
     """Return ``b if b < a else a``."""
     return binary(BinaryOp.MIN, a, b)

@@ -93,6 +93,7 @@ class UnaryOp(Enum):
     REAL = "real"
     IMAG = "imag"
     ISNAN = "isnan"
+    ANY_LANE = "any_lane"  # whether a condition holds in any lane of the vector
 
 
 class BinaryOp(Enum):

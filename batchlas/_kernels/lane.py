@@ -1,8 +1,8 @@
 """The family ``lane``: one matrix per vector lane, on CPU devices of SYCL.
 
-Decided here: how a kernel is scheduled, what is compiled when, how a batch that is no
-multiple of the lanes is launched, and what scratch that takes. Kernels are compiled
-once per order, dtype, triangle and width, and kept for the life of the process.
+Decided here: what is compiled when, and what scratch a launch takes. Kernels are
+compiled once per order, dtype, triangle and width, and kept for the life of the
+process.
 """
 
 from __future__ import annotations
@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from batchlas._kernels.vectors import compile_vectors, launch_vectors
 from batchlas._runtime.dtypes import NAME_OF
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from batchlas._kernels.vectors import Launch
     from batchlas._runtime.lease import Allocate, Layout
-
-    # Runs a compiled kernel with its arguments in order, and waits for it.
-    Launch = Callable[[Sequence[Any]], None]
 
 
 def potrf_scratch(batch: int, n: int, dtype: str, width: int) -> Layout | None:
@@ -65,14 +64,7 @@ def potrf(
     stack = arrays[0]
     dtype = NAME_OF[stack.dtype.char]
     kernel = _potrf_kernel(queue, stack.shape[-1], dtype, uplo, width)
-    for part in _launches(len(stack), width):
-        views = tuple(array[part] for array in arrays)
-        if len(views[0]) < width:
-            _launch_padded(kernel, views, scratch)
-        else:
-            _launch(kernel, views)
-    # max() reads integers at twice the speed of any()
-    failed = bool(arrays[2].max())
+    failed = launch_vectors(kernel, arrays, width, padded=scratch)
     if failed:
         _count_minors(arrays[1], arrays[2])
     return failed
@@ -86,35 +78,6 @@ def _count_minors(factor: NDArray[Any], info: NDArray[np.int32]) -> None:
     info[failed] = 1 + bad.argmax(axis=-1)
 
 
-def _launches(batch: int, width: int) -> list[slice]:
-    """Return the parts of a batch to launch: whole vectors, then the last vector.
-
-    The last vector begins where it ends with the batch, so it computes some matrices
-    for the second time, with the same results: a matrix's result does not depend on
-    its lane.
-    """
-    whole = batch // width * width
-    if whole in (0, batch):
-        return [slice(0, batch)]
-    return [slice(0, whole), slice(batch - width, batch)]
-
-
-def _launch(kernel: Launch, arrays: Sequence[NDArray[Any]]) -> None:
-    kernel([len(arrays[0]), *(array.ctypes.data for array in arrays)])
-
-
-def _launch_padded(
-    kernel: Launch, arrays: Sequence[NDArray[Any]], padded: Sequence[NDArray[Any]]
-) -> None:
-    """Launch for a batch smaller than one vector, through memory of a vector's size."""
-    batch = len(arrays[0])
-    padded[0][:batch] = arrays[0]
-    padded[0][batch:] = np.eye(arrays[0].shape[-1], dtype=arrays[0].dtype)
-    _launch(kernel, padded)
-    for array, whole in zip(arrays[1:], padded[1:], strict=True):
-        array[...] = whole[:batch]
-
-
 @lru_cache(maxsize=512)
 def _potrf_kernel(queue: Any, n: int, dtype: str, uplo: str, width: int) -> Launch:
     """Return the compiled kernel; the batch axis becomes vectors of `width` lanes.
@@ -123,21 +86,9 @@ def _potrf_kernel(queue: Any, n: int, dtype: str, uplo: str, width: int) -> Laun
     import than all else.
     """
     from batchlas._kernels import potrf as potrf_kernel
-    from batchlas._kernels.compile import compile_opencl, launch_opencl
-    from batchlas._kernels.driver import apply_asked
     from batchlas._kernels.kinds import DType
-    from batchlas._kernels.options import Split, Target
-    from batchlas._kernels.render import Passing, render
-    from batchlas._kernels.schedule import Scheduler
-    from batchlas._kernels.target import OPENCL
 
     kind = DType(dtype)
     run = width // 2 if kind.is_complex else width
     kernel = potrf_kernel.potrf(n, kind, uplo, run, width)
-    scheduler = Scheduler(kernel, OPENCL)
-    scheduler.convert_loop_to_global()
-    batch = [axis.name for axis in scheduler.rngs()].index("b")
-    apply_asked(scheduler, (Split(batch, width, Target.VECTOR),))
-    optimised = scheduler.get_optimized_ast(kernel.info.name)
-    compiled = compile_opencl(render(optimised, OPENCL, Passing.ADDRESS), queue)
-    return partial(launch_opencl, compiled, queue)
+    return compile_vectors(queue, kernel, width)

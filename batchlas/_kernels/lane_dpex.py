@@ -13,11 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from batchlas._kernels import potrf_interleaved
-from batchlas._kernels.compile import launch_dpex
 from batchlas._kernels.kinds import DType
-from batchlas._kernels.render import render
-from batchlas._kernels.schedule import Scheduler
-from batchlas._kernels.target import DPEX
+from batchlas._kernels.work_items import launch_items, render_items
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,7 +91,7 @@ def potrf(
     if len(arrays[0]) < threads:
         _launch_padded(rendered, arrays, scratch)
     else:
-        _launch(rendered, arrays)
+        launch_items(rendered, arrays)
 
 
 def _threads(n: int, dtype: str, width: int, device: Device) -> int:
@@ -107,35 +104,7 @@ def _threads(n: int, dtype: str, width: int, device: Device) -> int:
 
 @lru_cache(maxsize=512)
 def _rendered(n: int, dtype: str, uplo: str, threads: int) -> Rendered:
-    kernel = potrf_interleaved.potrf(n, DType(dtype), uplo, threads)
-    scheduler = Scheduler(kernel, DPEX)
-    scheduler.convert_loop_to_global()
-    return render(scheduler.get_optimized_ast(kernel.info.name), DPEX)
-
-
-def _launch(rendered: Rendered, arrays: Sequence[Any]) -> None:
-    launch_dpex(rendered, [len(arrays[0]), *(_flat(array) for array in arrays)])
-
-
-def _flat(array: Any) -> Any:
-    """Return the memory of an array as the kernel sees it: pairs of reals if complex.
-
-    dpnp's own constructor cannot view one dtype as another at an offset.
-    """
-    import dpnp
-    from dpctl import tensor
-
-    usm = array.get_array()
-    facts = usm.__sycl_usm_array_interface__
-    parts = 2 if array.dtype.kind == "c" else 1
-    real = np.dtype(f"{array.dtype.kind.replace('c', 'f')}{array.itemsize // parts}")
-    flat = tensor.usm_ndarray(
-        (parts * array.size,),
-        dtype=real,
-        buffer=usm.usm_data,
-        offset=parts * facts["offset"],
-    )
-    return dpnp.asarray(flat)
+    return render_items(potrf_interleaved.potrf(n, DType(dtype), uplo, threads))
 
 
 def _launch_padded(
@@ -148,6 +117,6 @@ def _launch_padded(
     padded[0][:batch] = arrays[0]
     identity = dpnp.eye(n, dtype=arrays[0].dtype, sycl_queue=arrays[0].sycl_queue)
     padded[0][batch:] = identity
-    _launch(rendered, padded)
+    launch_items(rendered, padded)
     for array, whole in zip(arrays[1:], padded[1:], strict=True):
         array[...] = whole[:batch]

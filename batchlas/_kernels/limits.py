@@ -20,3 +20,27 @@ def padded(n: int) -> int:
 def fits_in_private_memory(n: int, dtype: str, width: int) -> bool:
     """Whether `width` matrices of order `n`, in whole tiles, fit in a thread's own."""
     return padded(n) ** 2 * width * np.dtype(dtype).itemsize <= _PRIVATE_BYTES
+
+
+JACOBI_LARGEST = 4
+"""Largest order of the Jacobi kernels: all their elements are registers."""
+
+QL_LARGEST = 128
+"""Largest order of the tridiagonal kernels."""
+
+# Their matrices lie in private memory, at most one of the largest order at 512 bits.
+_QL_BYTES = QL_LARGEST * (QL_LARGEST + 1) * 64
+
+
+def ql_capacity(dtype: str, width: int) -> int:
+    """Return the largest order of the tridiagonal kernels at `width` matrices each."""
+    cells = _QL_BYTES // (width * np.dtype(dtype).itemsize)
+    return min(QL_LARGEST, int((cells - 1) ** 0.5))
+
+
+def pitch(columns: int) -> int:
+    """Return how far apart the rows of a matrix in scratch memory lie: an odd number.
+
+    Otherwise the elements of a column would meet in few sets of the cache.
+    """
+    return columns | 1

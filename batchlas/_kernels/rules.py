@@ -17,7 +17,9 @@ from batchlas._kernels.depend import (
     Effect,
     Ids,
     collect_effects,
+    data_names,
     depending,
+    is_vote,
     read_names,
 )
 from batchlas._kernels.ir import (
@@ -36,6 +38,7 @@ from batchlas._kernels.ir import (
 from batchlas._kernels.walk import (
     axes_in,
     buffers,
+    children,
     closed_axes,
     post_order,
     statements,
@@ -108,6 +111,14 @@ class Facts:
         return found
 
     @cached_property
+    def voted(self) -> Ids:
+        """The axes that a vote of vector lanes depends on."""
+        votes = [node for node in post_order(self.kernel) if is_vote(node)]
+        return self.dependence.of(
+            *(child for vote in votes for child in children(vote))
+        )
+
+    @cached_property
     def memory(self) -> frozenset[str]:
         """The names of buffers that threads share: global and work-group memory."""
         every = buffers(self.kernel)
@@ -149,6 +160,8 @@ class Facts:
             return "an opaque operation reads the axis"
         if axis.id in self.no_lanes:
             return "a register store or a condition depends on the axis"
+        if axis.id in self.voted:
+            return "lanes of the axis would have to vote"
         return clobbers(self, axis)
 
 
@@ -194,10 +207,14 @@ def _touched(effects: list[Effect]) -> _Names:
 
 
 def leaves_register(_facts: Facts, axis: Axis, shared: Shared) -> str | None:
-    """Rule b: code outside reads a register that a step of the axis wrote."""
+    """Rule b: code outside reads a register that a step of the axis wrote.
+
+    A vote inside the axis's loop reads it too, of all lanes, and is the same in all.
+    """
     written = frozenset().union(*(e.writes for e in shared.yes)) & shared.private
     for outer in shared.no:
-        hit = outer.reads & written
+        inside = axis.id in outer.inside
+        hit = (outer.data if inside else outer.reads) & written
         if hit:
             return f"{min(hit)} holds the last step of {axis.name}"
     return None
@@ -315,9 +332,12 @@ def vector_conflict(facts: Facts, axis: Axis) -> str | None:
 def _gathers(facts: Facts, axis: Axis, shared: Shared) -> str | None:
     own = frozenset().union(*(e.writes for e in shared.yes)) & shared.private
     for effect in shared.yes:
-        if isinstance(effect.stmt, For) and effect.reads & own:
+        sizes = effect.stmt.axes if isinstance(effect.stmt, For) else ()
+        if data_names(axis.size for axis in sizes) & own:
             return "a bound reads a register that differs between lanes"
         for access in effect.accesses:
+            if access.buffer.space is MemSpace.REGISTER and not access.is_write:
+                continue  # each lane may read its own cells in its own order
             others = [term for expr in access.index for term in linear(expr).others]
             if axis.id in facts.dependence.of(*others) or read_names(others) & own:
                 return f"{access.buffer.name} has no constant stride in the axis"

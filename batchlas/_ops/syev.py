@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
 
 from batchlas import _select as select
-from batchlas._ops.families import Threads, Vendor, can_run_library, library_families
-from batchlas._runtime.dtypes import NAME_OF
+from batchlas._backends import in_host_memory
+from batchlas._kernels import eigen
+from batchlas._kernels.limits import JACOBI_LARGEST, QL_LARGEST, ql_capacity
+from batchlas._kernels.renderer_choice import DPEX, renderer_for
+from batchlas._ops.families import (
+    Threads,
+    Vendor,
+    can_run_library,
+    library_families,
+)
+from batchlas._runtime.dtypes import NAME_OF, REAL_OF
 from batchlas._vendor import adapter_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from batchlas._backends import Backend
+    from batchlas._kernels.eigen import Triangle
+    from batchlas._runtime.devices import Device
 
 
 class SyevCall(NamedTuple):
@@ -23,13 +39,62 @@ class SyevCall(NamedTuple):
     batch: int
 
 
+@dataclass(frozen=True, slots=True)
+class Jacobi(select.Family):
+    """Cyclic Jacobi on one matrix per lane of a vector, for the smallest orders."""
+
+    name: ClassVar[str] = "jacobi"
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class QL(select.Family):
+    """Tridiagonal reduction and QL on one matrix per lane of a vector."""
+
+    name: ClassVar[str] = "ql"
+    width: int
+
+
+def candidates(dtype: str, kind: str) -> tuple[select.Family, ...]:
+    """Return every choice; a vector fills 256 or 512 bits, of float64 512 or 1024.
+
+    Where the registers allow it, two vectors at once hide what each one waits for; 16
+    lanes are the most that there are.
+    """
+    if kind == "cupy":
+        return library_families(dtype, kind)
+    real_bytes = 4 if dtype in ("float32", "complex64") else 8
+    least = 64 if dtype == "float64" else 32
+    widths = (least // real_bytes, 2 * least // real_bytes)
+    native = (*map(Jacobi, widths), *map(QL, widths))
+    return (*native, *library_families(dtype, kind))
+
+
+def can_run(choice: select.Family, call: SyevCall, device: Device) -> bool:
+    """Whether a choice would solve this call rightly."""
+    if not isinstance(choice, Jacobi | QL):
+        return can_run_library(choice, call, device)
+    rendering = renderer_for(device)
+    if rendering is None:
+        return False
+    if rendering.renderer == DPEX:
+        from batchlas._kernels import eigen_dpex
+
+        largest = QL_LARGEST if eigen_dpex.fits(call.dtype, device) else 0
+    else:
+        largest = ql_capacity(call.dtype, choice.width)
+    if isinstance(choice, Jacobi):
+        largest = min(largest, JACOBI_LARGEST)
+    return call.n <= largest
+
+
 SPEC = select.OpSpec(
     op="syev",
     library="lapack",
     keys=SyevCall._fields,
-    candidates=library_families,
-    can_run=can_run_library,
-    last_resort=(Vendor.name, Threads.name),
+    candidates=candidates,
+    can_run=can_run,
+    last_resort=(Vendor.name, Threads.name, Jacobi.name, QL.name),
 )
 
 
@@ -62,7 +127,49 @@ def syev(backend: Backend, a: Any, uplo: str, *, vectors: bool) -> tuple[Any, An
     """
 
     def launch(choice: select.Family) -> tuple[Any, Any, Any]:
+        if isinstance(choice, Jacobi | QL):
+            return _launch_native(backend, a, uplo, choice, vectors=vectors)
         return adapter_of(backend.kind, choice.name).syev(a, uplo, vectors=vectors)
 
     call = key_of(backend, a, vectors=vectors)
     return select.run(SPEC, call, backend.device(a), launch)
+
+
+def _launch_native(
+    backend: Backend, a: Any, uplo: str, choice: Jacobi | QL, *, vectors: bool
+) -> tuple[Any, Any, Any]:
+    """Run a kernel on the array's queue."""
+    n = a.shape[-1]
+    # Sums of a matrix and its transpose are often stored by columns.
+    flipped = a.swapaxes(-1, -2)
+    by_columns = flipped.flags.c_contiguous and not a.flags.c_contiguous
+    side = eigen.triangle(uplo, by_columns=by_columns)
+    stack = backend.packed(flipped if by_columns else a).reshape(-1, n, n)
+    w = backend.empty(stack.shape[:2], np.dtype(REAL_OF[a.dtype.char]), a)
+    v = [backend.empty(stack.shape, a.dtype, a)] if vectors else []
+    info = backend.empty(stack.shape[:1], np.dtype(np.int32), a)
+    failed = _solve(backend, (stack, w, *v, info), side, choice)
+    return (
+        w.reshape(a.shape[:-1]),
+        v[0].reshape(a.shape) if vectors else None,
+        info.reshape(a.shape[:-2]) if failed else None,
+    )
+
+
+def _solve(
+    backend: Backend, arrays: Sequence[Any], side: Triangle, choice: Jacobi | QL
+) -> bool:
+    """Run the kernel of the renderer that the device takes; say if a matrix failed."""
+    stack, *_, info = arrays
+    rendering = renderer_for(backend.device(stack))
+    if rendering is not None and rendering.is_noteworthy:
+        select.note(rendering)
+    if rendering is not None and rendering.renderer == DPEX:
+        from batchlas._kernels import eigen_dpex
+
+        on_items = eigen_dpex.jacobi if isinstance(choice, Jacobi) else eigen_dpex.ql
+        on_items(arrays, side)
+        return bool(backend.to_host(info).any())
+    views = [in_host_memory(backend, array) for array in arrays]
+    in_lanes = eigen.jacobi if isinstance(choice, Jacobi) else eigen.ql
+    return in_lanes(backend.queue(stack), views, side, choice.width)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.linalg import _umath_linalg
 
+from batchlas._runtime.dtypes import REAL_OF
 from batchlas._runtime.health import check_host_blas
 from batchlas._runtime.info import from_flags
 from batchlas._vendor.screen import first_bad_minor, non_finite, with_identity
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 # By name, since NumPy 1 and NumPy 2 do not have the same ones.
 _GUFUNCS: dict[str, Callable[..., Any]] = vars(_umath_linalg)
 
-_REAL_OF = {"f": "f", "d": "d", "F": "f", "D": "d"}
+
 # Results of each routine, by NumPy's letters: t is the array's own type, r its real.
 _SIGNATURES = {
     "t": {"d": "d->d", "D": "D->D"},
@@ -123,7 +124,7 @@ def _call(
     char = a.dtype.char
     signature = _SIGNATURES[results]["D" if char in "FD" else "d"]
     outputs = tuple(
-        np.empty(shape, char if letter == "t" else _REAL_OF[char])
+        np.empty(shape, char if letter == "t" else REAL_OF[char])
         for letter, shape in zip(results, shapes, strict=True)
     )
     if threads:

@@ -123,6 +123,8 @@ class Memory:
     def load(self, node: Load, env: Env) -> Value:
         """Return the loaded value; where its gate is false, zero."""
         ex = self.expressions
+        if self._is_gather(node, env):
+            return self._gathered(node, env)
         cells = self.cells(node.buffer, node.index, env)
         gate = None if node.gate is None else ex.value(node.gate, env)
         if node.buffer.space is MemSpace.REGISTER:
@@ -151,6 +153,35 @@ class Memory:
         if buffer.dtype is DType.BOOL and lanes == 1:
             parts = tuple(self.session.dialect.truth(part) for part in parts)
         return Value(buffer.dtype, parts, lanes)
+
+    def _is_gather(self, node: Load, env: Env) -> bool:
+        """Return whether each lane reads a register cell of its own choice."""
+        inside = node.buffer.space is MemSpace.REGISTER
+        return (
+            inside
+            and env.vector is not None
+            and self.session.plan.varies(flat_index(node.buffer, node.index))
+        )
+
+    def _gathered(self, node: Load, env: Env) -> Value:
+        """Print what each lane finds at its own subscript, zero without its gate."""
+        ex, lanes = self.expressions, self.session.plan.lanes
+        at = ex.widen(ex.value(flat_index(node.buffer, node.index), env), lanes)
+        at = ex.named(at, "at")
+        kind = self.session.dialect.type_of(node.dtype.real, lanes)
+        parts = []
+        for name in self.inside[node.buffer.name]:
+            numbers = (
+                f"((__private {self.session.dialect.types[node.dtype.real]} *){name})"
+            )
+            texts = (
+                f"{numbers}[{lanes} * {ex.lane(at, i)} + {i}]" for i in range(lanes)
+            )
+            parts.append(f"({kind})({', '.join(texts)})")
+        value = Value(node.dtype, tuple(parts), lanes)
+        if node.gate is None:
+            return value
+        return ex.choose(ex.value(node.gate, env), value, ex.zero(value.dtype))
 
     def _adjacent(self, cells: Cells, lanes: int) -> Value:
         parts = self._places(cells, 0)

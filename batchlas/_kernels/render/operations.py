@@ -127,8 +127,8 @@ class Operations:
 
     def unary(self, op: UnaryOp, x: Value) -> Value:
         """Return an operation of one real value."""
-        if op is UnaryOp.NOT:
-            return self.opposite(x)
+        if op in {UnaryOp.NOT, UnaryOp.ANY_LANE}:
+            return self.opposite(x) if op is UnaryOp.NOT else self.vote(x)
         if op is UnaryOp.ISNAN:
             x = self.named(x)
             return self.operate(BinaryOp.NE, x, x)
@@ -142,6 +142,12 @@ class Operations:
             return self.zero(x.dtype)
         text = self.dialect.operation(self.dialect.unary[op], x.dtype, a=x.text)
         return Value(x.dtype, (text,), x.lanes)
+
+    def vote(self, cond: Value) -> Value:
+        """Return whether a condition holds in any lane."""
+        if cond.lanes == 1:
+            return cond
+        return Value(DType.BOOL, (f"({self.dialect.any_lane(cond.text)} != 0)",))
 
     def extreme(self, op: BinaryOp, a: Value, b: Value) -> Value:
         """Return the smaller or the larger value; a NaN in b is passed over."""

@@ -7,7 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from batchlas._kernels.affine import linear
-from batchlas._kernels.depend import read_names
+from batchlas._kernels.depend import data_names, read_names
 from batchlas._kernels.ir import (
     Axis,
     AxisRole,
@@ -137,7 +137,7 @@ class Plan:
         if self.vector_axis is None:
             return False
         deps = self.facts.dependence.of(expr)
-        return self.vector_axis.id in deps or bool(read_names([expr]) & self.varying)
+        return self.vector_axis.id in deps or bool(data_names([expr]) & self.varying)
 
     def is_tail(self, stmt: If) -> bool:
         """Return whether ``x + lane < end`` only cuts off lanes past the end.
