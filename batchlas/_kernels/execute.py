@@ -20,6 +20,7 @@ from batchlas._kernels.ir import (
     MemSpace,
     OpaqueCall,
     ParallelStore,
+    Prefetch,
     Repeat,
     Stage,
     Stmt,
@@ -230,6 +231,12 @@ class Executor:
 
         return program
 
+    def prefetch(self, _stmt: Prefetch) -> Program:
+        def program(_lanes: list[Lane]) -> Thread:
+            yield from ()
+
+        return program
+
     def barrier(self, _stmt: Barrier) -> Program:
         def program(_lanes: list[Lane]) -> Thread:
             yield ("barrier", 0, False)
@@ -247,6 +254,7 @@ _MAKERS: dict[type, Callable[[Executor, Any], Program]] = {
     If: Executor.guard,
     OpaqueCall: Executor.call,
     Barrier: Executor.barrier,
+    Prefetch: Executor.prefetch,
 }
 
 

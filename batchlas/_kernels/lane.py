@@ -29,6 +29,7 @@ def potrf(
     arrays: Sequence[NDArray[Any]],
     uplo: str,
     width: int,
+    ahead: int,
 ) -> bool:
     """Factor a stack in the host's memory on a CPU queue, and wait for it.
 
@@ -42,6 +43,8 @@ def potrf(
     uplo : {"L", "U"}
     width : int
         Matrices per vector.
+    ahead : int
+        Vectors ahead that are prefetched.
 
     Returns
     -------
@@ -50,7 +53,7 @@ def potrf(
     """
     stack = arrays[0]
     dtype = NAME_OF[stack.dtype.char]
-    kernel = _potrf_kernel(queue, stack.shape[-1], dtype, uplo, width)
+    kernel = _potrf_kernel(queue, stack.shape[-1], dtype, uplo, width, ahead)
     for part in _launches(len(stack), width):
         views = tuple(array[part] for array in arrays)
         if len(views[0]) < width:
@@ -101,7 +104,9 @@ def _launch_padded(kernel: Launch, arrays: Sequence[NDArray[Any]], width: int) -
 
 
 @lru_cache(maxsize=512)
-def _potrf_kernel(queue: Any, n: int, dtype: str, uplo: str, width: int) -> Launch:
+def _potrf_kernel(
+    queue: Any, n: int, dtype: str, uplo: str, width: int, ahead: int
+) -> Launch:
     """Return the compiled kernel; the batch axis becomes vectors of `width` lanes.
 
     The compiler is imported by the first call that needs it, since it takes longer to
@@ -118,7 +123,7 @@ def _potrf_kernel(queue: Any, n: int, dtype: str, uplo: str, width: int) -> Laun
 
     kind = DType(dtype)
     run = width // 2 if kind.is_complex else width
-    kernel = potrf_kernel.potrf(n, kind, uplo, run, width)
+    kernel = potrf_kernel.potrf(n, kind, uplo, run, width, ahead * width)
     scheduler = Scheduler(kernel, OPENCL)
     scheduler.convert_loop_to_global()
     batch = [axis.name for axis in scheduler.rngs()].index("b")

@@ -38,10 +38,15 @@ class PotrfCall(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Lane(select.Family):
-    """One matrix per lane of a vector, or per thread of a group, of `width`."""
+    """One matrix per lane of a vector, or per thread of a group, of `width`.
+
+    While a vector of matrices is factored, the one `ahead` vectors further is
+    prefetched; 0 for none. A renderer without prefetches ignores it.
+    """
 
     name: ClassVar[str] = "lane"
     width: int
+    ahead: int
 
 
 def candidates(dtype: str, kind: str) -> tuple[select.Family, ...]:
@@ -49,7 +54,8 @@ def candidates(dtype: str, kind: str) -> tuple[select.Family, ...]:
     if kind == "cupy":
         return library_families(dtype, kind)
     real_bytes = 4 if dtype in ("float32", "complex64") else 8
-    lanes = (Lane(32 // real_bytes), Lane(64 // real_bytes))
+    widths = (32 // real_bytes, 64 // real_bytes)
+    lanes = (Lane(width, ahead) for width in widths for ahead in (1, 0))
     return (*lanes, *library_families(dtype, kind))
 
 
@@ -103,14 +109,14 @@ def potrf(backend: Backend, a: Any, uplo: str) -> tuple[Any, Any]:
 
     def launch(choice: select.Family) -> tuple[Any, Any]:
         if isinstance(choice, Lane):
-            return _launch_lane(backend, a, uplo, choice.width)
+            return _launch_lane(backend, a, uplo, choice)
         return adapter_of(backend.kind, choice.name).potrf(a, uplo)
 
     call = key_of(backend, a, uplo)
     return select.run(SPEC, call, backend.device(a), launch)
 
 
-def _launch_lane(backend: Backend, a: Any, uplo: str, width: int) -> tuple[Any, Any]:
+def _launch_lane(backend: Backend, a: Any, uplo: str, choice: Lane) -> tuple[Any, Any]:
     """Run the kernel of the renderer that the array's device takes."""
     n = a.shape[-1]
     stack = backend.packed(a).reshape(-1, n, n)
@@ -123,10 +129,10 @@ def _launch_lane(backend: Backend, a: Any, uplo: str, width: int) -> tuple[Any, 
     if rendering is not None and rendering.renderer == DPEX:
         from batchlas._kernels import lane_dpex
 
-        lane_dpex.potrf((stack, factor, info), uplo, width, device)
+        lane_dpex.potrf((stack, factor, info), uplo, choice.width, device)
         failed = bool(backend.to_host(info).any())
     else:
         views = [in_host_memory(backend, array) for array in (stack, factor, info)]
-        failed = lane.potrf(backend.queue(a), views, uplo, width)
+        failed = lane.potrf(backend.queue(a), views, uplo, choice.width, choice.ahead)
     factor = factor.reshape(a.shape)
     return factor, info.reshape(a.shape[:-2]) if failed else None
