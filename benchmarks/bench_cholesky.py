@@ -98,7 +98,8 @@ def main() -> None:
             a = stack(n, dtype)
             choice = batchlas.explain("cholesky", a).choice
             wide = 8 if np.dtype(dtype).name in ("float32", "complex64") else 4
-            pins = [f"lane:{wide}", f"lane:{2 * wide}"] if given.pins else [None]
+            lanes = [f"lane:{w}:{ahead}" for w in (wide, 2 * wide) for ahead in (1, 0)]
+            pins = lanes if given.pins else [None]
             *ours, one, every = compare(a, pins)
             best = min(one, every)
             row = "  ".join(

@@ -83,7 +83,7 @@ def public(a, width: int, renderer: str, rounds: int):
     part = a[:PEER_MATRICES]
     pins = {
         "BATCHLAS_SYCL_RENDERER": renderer,
-        "BATCHLAS_POTRF_ROUTE": f"lane:width={width}",
+        "BATCHLAS_POTRF_ROUTE": f"lane:width={width}:ahead=0",
     }
     with batchlas.scoped_env(**pins):
         ours, peer = alternate(

@@ -39,6 +39,7 @@ from batchlas._kernels.ir import (
     OpaqueCall,
     Operand,
     ParallelStore,
+    Prefetch,
     Reduce,
     ReduceOp,
     Repeat,
@@ -204,6 +205,10 @@ class KernelBuilder:
     def barrier(self) -> None:
         """Let all threads of the work-group arrive before any goes on."""
         self.emit(Barrier())
+
+    def prefetch(self, ref: Ref, index: tuple[Operand, ...], count: int) -> None:
+        """Say that `count` elements of a global array are read soon."""
+        self.emit(Prefetch(ref.buffer, indices(index), count))
 
     def call(self, fn: str, *args: Expr, writes: tuple[int, ...] = ()) -> None:
         """Call a function of the target's language."""

@@ -20,6 +20,7 @@ from batchlas._kernels.ir import (
     MemSpace,
     OpaqueCall,
     ParallelStore,
+    Prefetch,
     Repeat,
     Stage,
     Stmt,
@@ -234,6 +235,12 @@ class Executor:
 
         return program
 
+    def prefetch(self, _stmt: Prefetch) -> Program:
+        def program(_lanes: list[Lane]) -> Thread:
+            yield from ()
+
+        return program
+
     def barrier(self, _stmt: Barrier) -> Program:
         def program(_lanes: list[Lane]) -> Thread:
             yield ("barrier", 0, False)
@@ -251,6 +258,7 @@ _MAKERS: dict[type, Callable[[Executor, Any], Program]] = {
     If: Executor.guard,
     OpaqueCall: Executor.call,
     Barrier: Executor.barrier,
+    Prefetch: Executor.prefetch,
 }
 
 

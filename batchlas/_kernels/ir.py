@@ -77,6 +77,7 @@ __all__ = [
     "OpaqueValue",
     "Operand",
     "ParallelStore",
+    "Prefetch",
     "Reduce",
     "ReduceOp",
     "Repeat",
@@ -211,6 +212,23 @@ class OpaqueCall(Stmt):
 @dataclass(frozen=True, slots=True)
 class Barrier(Stmt):
     """All threads of the work-group arrive before any goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prefetch(Stmt):
+    """A hint: `count` elements from a global cell on, in memory order, are read soon.
+
+    It has no effect on results, so the cells may lie past the buffer's end.
+    """
+
+    buffer: Buffer
+    index: tuple[Expr, ...]
+    count: int
+
+    def __post_init__(self) -> None:
+        check_access(self.buffer, self.index, None)
+        if self.buffer.space is not MemSpace.GLOBAL:
+            reject(f"prefetch of {self.buffer.name}: not a global buffer")
 
 
 @dataclass(frozen=True, slots=True)

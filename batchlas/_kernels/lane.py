@@ -39,6 +39,7 @@ def potrf(
     arrays: Sequence[NDArray[Any]],
     uplo: str,
     width: int,
+    ahead: int,
     scratch: Sequence[NDArray[Any]],
 ) -> bool:
     """Factor a stack in the host's memory on a CPU queue, and wait for it.
@@ -53,6 +54,8 @@ def potrf(
     uplo : {"L", "U"}
     width : int
         Matrices per vector.
+    ahead : int
+        Vectors ahead that are prefetched.
     scratch : sequence of ndarray
         What `potrf_scratch` asks for.
 
@@ -63,7 +66,7 @@ def potrf(
     """
     stack = arrays[0]
     dtype = NAME_OF[stack.dtype.char]
-    kernel = _potrf_kernel(queue, stack.shape[-1], dtype, uplo, width)
+    kernel = _potrf_kernel(queue, stack.shape[-1], dtype, uplo, width, ahead)
     failed = launch_vectors(kernel, arrays, width, padded=scratch)
     if failed:
         _count_minors(arrays[1], arrays[2])
@@ -79,7 +82,9 @@ def _count_minors(factor: NDArray[Any], info: NDArray[np.int32]) -> None:
 
 
 @lru_cache(maxsize=512)
-def _potrf_kernel(queue: Any, n: int, dtype: str, uplo: str, width: int) -> Launch:
+def _potrf_kernel(
+    queue: Any, n: int, dtype: str, uplo: str, width: int, ahead: int
+) -> Launch:
     """Return the compiled kernel; the batch axis becomes vectors of `width` lanes.
 
     The compiler is imported by the first call that needs it, since it takes longer to
@@ -90,5 +95,5 @@ def _potrf_kernel(queue: Any, n: int, dtype: str, uplo: str, width: int) -> Laun
 
     kind = DType(dtype)
     run = width // 2 if kind.is_complex else width
-    kernel = potrf_kernel.potrf(n, kind, uplo, run, width)
+    kernel = potrf_kernel.potrf(n, kind, uplo, run, width, ahead * width)
     return compile_vectors(queue, kernel, width)

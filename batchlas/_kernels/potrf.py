@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from batchlas._kernels.build import Ref
 
 
-def potrf(n: int, dtype: DType, uplo: str, run: int, multiple_of: int) -> Kernel:
+def potrf(
+    n: int, dtype: DType, uplo: str, run: int, multiple_of: int, ahead: int = 0
+) -> Kernel:
     """Return the kernel, unscheduled.
 
     Parameters
@@ -42,6 +44,9 @@ def potrf(n: int, dtype: DType, uplo: str, run: int, multiple_of: int) -> Kernel
         Consecutive elements that are read and written together.
     multiple_of : int
         What divides the batch of every launch.
+    ahead : int
+        While a matrix is factored, the one this much further in the batch is
+        prefetched; 0 for none.
 
     Returns
     -------
@@ -51,7 +56,7 @@ def potrf(n: int, dtype: DType, uplo: str, run: int, multiple_of: int) -> Kernel
         infinity, else 0. The factor's diagonal then tells the first minor that fails:
         its element is not positive and finite, and all before it are.
     """
-    return _Potrf(n, dtype, uplo, run, multiple_of).kernel()
+    return _Potrf(n, dtype, uplo, run, multiple_of, ahead).kernel()
 
 
 class _Named:
@@ -74,9 +79,16 @@ class _Potrf:
     """The parts of the kernel, in the order in which they are written."""
 
     def __init__(
-        self, n: int, dtype: DType, uplo: str, run: int, multiple_of: int
+        self,
+        n: int,
+        dtype: DType,
+        uplo: str,
+        run: int,
+        multiple_of: int,
+        ahead: int,
     ) -> None:
         self.n, self.dtype, self.uplo, self.run = n, dtype, uplo, run
+        self.ahead = ahead
         k = self.k = KernelBuilder(f"potrf_{uplo}{n}_{dtype.value}")
         nb = self.nb = k.scalar("nb", multiple_of=multiple_of)
         self.a = k.array("a", dtype, (nb, n, n))
@@ -94,15 +106,23 @@ class _Potrf:
         """Write the whole kernel."""
         with self.k.weak(self.nb, "b") as self.b:
             if self.unrolled:
+                self._prefetch()
                 bad = self.tiles.write(self._write_named)
             else:
                 self._read()
+                self._prefetch()
                 bad = self.tiles.write()
                 self._write()
             self.k.store(self.info, self.b, bad)
         return self.k.finish()
 
     # the matrix in and out
+
+    def _prefetch(self) -> None:
+        """Ask for the matrix that this lane factors next while this one is factored."""
+        if self.ahead:
+            following = self.b + self.ahead
+            self.k.prefetch(self.a, (following, 0, 0), self.n**2)
 
     def _read_named(self, row: Operand, column: Operand) -> None:
         """Read the run that an element of the lower triangle stands in.

@@ -23,6 +23,7 @@ from batchlas._kernels.ir import (
     OpaqueCall,
     OpaqueValue,
     ParallelStore,
+    Prefetch,
     Reduce,
     Repeat,
     ScalarArg,
@@ -104,6 +105,8 @@ def _line(stmt: Stmt) -> str:
         return f"stage {cell} = {show_expr(stmt.value)} for {axes}"
     if isinstance(stmt, OpaqueCall):
         return f"call {stmt.fn}({_list(stmt.args)})"
+    if isinstance(stmt, Prefetch):
+        return f"prefetch {stmt.count} from {_cell(stmt.buffer, stmt.index)}"
     return "barrier" if isinstance(stmt, Barrier) else type(stmt).__name__
 
 

@@ -39,10 +39,15 @@ class PotrfCall(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Lane(select.Family):
-    """One matrix per lane of a vector, or per thread of a group, of `width`."""
+    """One matrix per lane of a vector, or per thread of a group, of `width`.
+
+    While a vector of matrices is factored, the one `ahead` vectors further is
+    prefetched; 0 for none. A renderer without prefetches ignores it.
+    """
 
     name: ClassVar[str] = "lane"
     width: int
+    ahead: int
 
 
 def candidates(dtype: str, kind: str) -> tuple[select.Family, ...]:
@@ -50,7 +55,8 @@ def candidates(dtype: str, kind: str) -> tuple[select.Family, ...]:
     if kind == "cupy":
         return library_families(dtype, kind)
     real_bytes = 4 if dtype in ("float32", "complex64") else 8
-    lanes = (Lane(32 // real_bytes), Lane(64 // real_bytes))
+    widths = (32 // real_bytes, 64 // real_bytes)
+    lanes = (Lane(width, ahead) for width in widths for ahead in (1, 0))
     return (*lanes, *library_families(dtype, kind))
 
 
@@ -123,7 +129,7 @@ def potrf(backend: Backend, a: Any, uplo: str) -> tuple[Any, Any]:
 
     def launch(choice: select.Family) -> tuple[Any, Any]:
         if isinstance(choice, Lane):
-            return _launch_lane(backend, a, call, choice.width)
+            return _launch_lane(backend, a, call, choice)
         return adapter_of(backend.kind, choice.name).potrf(a, uplo)
 
     call = key_of(backend, a, uplo)
@@ -131,10 +137,10 @@ def potrf(backend: Backend, a: Any, uplo: str) -> tuple[Any, Any]:
 
 
 def _launch_lane(
-    backend: Backend, a: Any, call: PotrfCall, width: int
+    backend: Backend, a: Any, call: PotrfCall, choice: Lane
 ) -> tuple[Any, Any]:
     """Run the kernel of the renderer that the array's device takes."""
-    n, uplo = call.n, call.uplo
+    n, uplo, width = call.n, call.uplo, choice.width
     stack = backend.packed(a).reshape(-1, n, n)
     factor = backend.empty(stack.shape, a.dtype, a)
     info = backend.empty(stack.shape[:1], np.dtype(np.int32), a)
@@ -150,8 +156,9 @@ def _launch_lane(
             lane_dpex.potrf(arrays, uplo, width, device, room)
         failed = bool(backend.to_host(info).any())
     else:
+        queue = backend.queue(a)
         with borrowed(backend, a, _lane_scratch(call, width, None)) as room:
             views = [in_host_memory(backend, array) for array in (*arrays, *room)]
-            failed = lane.potrf(backend.queue(a), views[:3], uplo, width, views[3:])
+            failed = lane.potrf(queue, views[:3], uplo, width, choice.ahead, views[3:])
     factor = factor.reshape(a.shape)
     return factor, info.reshape(a.shape[:-2]) if failed else None

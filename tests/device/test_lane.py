@@ -37,12 +37,12 @@ def positive(batch, n, dtype, seed=0):
 
 
 def factor(a, width, *, upper=False):
-    with ScopedPin("potrf", f"lane:width={width}"):
+    with ScopedPin("potrf", f"lane:width={width}:ahead=1"):
         return batchlas.linalg.cholesky(a, upper=upper)
 
 
 def with_status(a, width, *, upper=False):
-    with ScopedPin("potrf", f"lane:width={width}"):
+    with ScopedPin("potrf", f"lane:width={width}:ahead=1"):
         return batchlas.linalg.cholesky_ex(a, upper=upper)
 
 
@@ -144,7 +144,7 @@ def test_largest_order_and_one_beyond():
     )
     a = positive(5, largest, "float64")
     assert_cholesky(a, factor(a, 4))
-    with pytest.raises(PinError, match=r"lane:width=4 cannot run"):
+    with pytest.raises(PinError, match=r"lane:width=4:ahead=1 cannot run"):
         factor(positive(1, largest + 1, "float64"), 4)
 
 

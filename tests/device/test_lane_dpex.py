@@ -95,7 +95,7 @@ def test_a_bad_minor_is_numbered_and_its_neighbours_do_not_change(n):
 def test_the_public_call_factors_and_raises(monkeypatch):
     monkeypatch.setattr(lane_dpex, "potrf", counted(lane_dpex.potrf, calls := []))
     stack = stack_of(20, 2, "float64").reshape(4, 5, 2, 2)
-    with batchlas.scoped_env(BATCHLAS_POTRF_ROUTE=f"lane:width={WIDTH}"):
+    with batchlas.scoped_env(BATCHLAS_POTRF_ROUTE=f"lane:width={WIDTH}:ahead=0"):
         got = dpnp.asnumpy(batchlas.linalg.cholesky(dpnp.asarray(stack)))
         np.testing.assert_allclose(got, np.linalg.cholesky(stack), rtol=1e-12)
         stack[1, 2] = -np.eye(2)
@@ -137,13 +137,13 @@ def test_the_setting_overrides_and_both_agree(capsys, asked, line):
     stack = stack_of(37, 4, "float64")
     with batchlas.scoped_env(
         BATCHLAS_SYCL_RENDERER=asked,
-        BATCHLAS_POTRF_ROUTE=f"lane:width={WIDTH}",
+        BATCHLAS_POTRF_ROUTE=f"lane:width={WIDTH}:ahead=0",
         BATCHLAS_SELECT_TRACE="1",
     ):
         got = dpnp.asnumpy(batchlas.linalg.cholesky(dpnp.asarray(stack)))
     assert_factor(got, stack, "L")
     said = capsys.readouterr().err
-    assert "-> lane:width=4" in said
+    assert "-> lane:width=4:ahead=0" in said
     assert line in said
     assert ("by" in said) == bool(line)
 
@@ -151,7 +151,7 @@ def test_the_setting_overrides_and_both_agree(capsys, asked, line):
 def test_a_numpy_array_falls_to_opencl_and_the_trace_says_so(capsys):
     with batchlas.scoped_env(
         BATCHLAS_SYCL_RENDERER="dpex",
-        BATCHLAS_POTRF_ROUTE=f"lane:width={WIDTH}",
+        BATCHLAS_POTRF_ROUTE=f"lane:width={WIDTH}:ahead=0",
         BATCHLAS_SELECT_TRACE="1",
     ):
         batchlas.linalg.cholesky(stack_of(37, 4, "float64"))

@@ -64,6 +64,7 @@ class Dialect:
     conversion = "(({type})({a}))"
     address = "&{a}"
     quotient = "({a} / {b})"  # of non-negative integers
+    prefetch = ""  # asks for a cache line from {place} on, of {count} elements
     has_tiles = False  # transposed tiles of vectors, by `load_vector` and the like
     local_is_argument = False  # work-group memory comes with the launch
     local_form = ""  # declares an array of the work-group

@@ -26,6 +26,7 @@ from batchlas._kernels.ir import (
     MemSpace,
     OpaqueCall,
     ParallelStore,
+    Prefetch,
     Reduce,
     Repeat,
     Stage,
@@ -69,6 +70,7 @@ class Lowering:
             If: self.control.guard,
             Repeat: self.control.repeat,
             Barrier: self._barrier,
+            Prefetch: self._prefetch,
             OpaqueCall: self._call,
         }
 
@@ -202,6 +204,12 @@ class Lowering:
 
     def _barrier(self, _stmt: Barrier, _scope: Scope) -> None:
         self.writer.line(self.dialect.barrier)
+
+    def _prefetch(self, stmt: Prefetch, scope: Scope) -> None:
+        if not self.dialect.prefetch:
+            return
+        for env in self.sums.hoist(stmt.index, scope.envs):
+            self.memory.prefetch(stmt, env)
 
     def _call(self, stmt: OpaqueCall, scope: Scope) -> None:
         for env in self.sums.hoist(stmt.args, scope.envs):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -25,9 +25,13 @@ from batchlas._kernels.render.values import Value, bare
 from batchlas._kernels.walk import const_int, fold, post_order
 
 if TYPE_CHECKING:
+    from batchlas._kernels.ir import Prefetch
     from batchlas._kernels.render.expressions import Expressions
     from batchlas._kernels.render.session import Session
     from batchlas._kernels.render.values import Env
+
+
+_LINE_BYTES = 64  # of the caches of all CPUs that this runs on
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +248,28 @@ class Memory:
             flag = new.dtype is DType.BOOL and new.lanes == 1
             text = dialect.kept_bool(part) if flag else part
             self.session.writer.line(dialect.assignment(place, bare(text)))
+
+    # hints
+
+    def prefetch(self, stmt: Prefetch, env: Env) -> None:
+        """Write a loop over the cache lines of what each lane will read."""
+        session, dtype = self.session, stmt.buffer.dtype
+        per_line = _LINE_BYTES // dtype.itemsize
+        cells = self.cells(stmt.buffer, stmt.index, env)
+        starts, count = cells.subscripts, stmt.count
+        if env.vector is not None and len(starts) > 1:
+            flat = linear(flat_index(stmt.buffer, stmt.index))
+            if flat.coefficient(env.vector.axis) == count:  # lanes follow each other
+                starts, count = starts[:1], count * len(starts)
+        for start in starts:
+            line = session.names.fresh("line")
+            header = session.dialect.for_header(line, str(-(-count // per_line)))
+            with session.writer.block(header):
+                at = replace(cells, subscripts=(f"{start} + ({line} * {per_line})",))
+                form = session.dialect.prefetch
+                reals = _LINE_BYTES // dtype.real.itemsize
+                place = self._places(at, 0)[0]
+                session.writer.line(form.format(place=place, count=reals))
 
     # addresses
 

@@ -34,6 +34,7 @@ class OpenCL(Dialect):
         DType.FLOAT64: "double",
     }
     memory_bool = "uchar"
+    prefetch = "prefetch(&{place}, {count});"
     has_tiles = True
     uniform_exit = True
     group_id = "get_group_id(0)"

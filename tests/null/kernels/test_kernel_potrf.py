@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from batchlas._kernels.build import KernelBuilder
 from batchlas._kernels.driver import apply_asked
 from batchlas._kernels.interpret import check_independence, run
 from batchlas._kernels.kinds import DType
@@ -10,7 +11,7 @@ from batchlas._kernels.options import Split, Target
 from batchlas._kernels.potrf import UNROLLED, potrf
 from batchlas._kernels.render import render
 from batchlas._kernels.schedule import Scheduler
-from batchlas._kernels.target import OPENCL
+from batchlas._kernels.target import CUDA, DPEX, OPENCL
 
 BATCH = 4
 
@@ -52,7 +53,7 @@ def check(data, uplo):
 @pytest.mark.parametrize("n", [1, 3, 5, UNROLLED, UNROLLED + 2])
 @pytest.mark.parametrize("dtype", ["float64", "complex64"])
 def test_unscheduled_and_in_vectors(dtype, n, uplo):
-    kernel = potrf(n, DType(dtype), uplo, 2, BATCH)
+    kernel = potrf(n, DType(dtype), uplo, 2, BATCH, BATCH)
     for each in (kernel, vectors(kernel, 4)):
         data = arrays(n, dtype, uplo)
         run(each, data, {"nb": BATCH})
@@ -65,11 +66,10 @@ def test_matrices_are_independent(n):
     check_independence(kernel, arrays(n, "float64", "L"), {"nb": BATCH})
 
 
-def text(n, dtype="float64", width=4):
+def text(n, dtype="float64", width=4, ahead=0):
     run_ = width // 2 if DType(dtype).is_complex else width
-    return render(
-        vectors(potrf(n, DType(dtype), "L", run_, width), width), OPENCL
-    ).source
+    kernel = potrf(n, DType(dtype), "L", run_, width, ahead)
+    return render(vectors(kernel, width), OPENCL).source
 
 
 @pytest.mark.parametrize(
@@ -97,3 +97,33 @@ def test_loops_stay_loops_above_the_unrolled_order():
     assert "for (" not in text(UNROLLED)
     assert text(32).count("for (") == text(64).count("for (")
     assert len(text(64)) < 1.1 * len(text(32))
+
+
+@pytest.mark.parametrize("n", [3, 8, 12])
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_the_next_vector_is_prefetched_line_by_line(dtype, n):
+    source = text(n, dtype, ahead=4)
+    (line,) = [each for each in source.splitlines() if "prefetch(" in each]
+    number = 2 if dtype == "complex128" else 1
+    lines = -(-4 * n * n * number * 8 // 64)
+    header = source.splitlines()[source.splitlines().index(line) - 1]
+    assert f"line < {lines};" in header
+    assert line.endswith(", 8);")
+    without = source.replace(line, "").replace(header + "\n", "")
+    assert "prefetch" not in without
+    assert "prefetch" not in text(n, dtype)
+
+
+@pytest.mark.parametrize("target", [CUDA, DPEX])
+def test_targets_without_prefetches_print_the_same_kernel(target):
+    plain, ahead = (potrf(3, DType.FLOAT64, "L", 1, 1, step) for step in (0, 4))
+    name = plain.info.name
+    texts = [render(k.with_info(name=name), target).source for k in (plain, ahead)]
+    assert texts[0] == texts[1]
+
+
+def test_only_global_arrays_are_prefetched():
+    k = KernelBuilder("bad")
+    w = k.register("w", DType.FLOAT64, (4,))
+    with pytest.raises(ValueError, match="not a global buffer"):
+        k.prefetch(w, (0,), 4)
