@@ -40,6 +40,8 @@ class Searchable:
         The driver's kernel, unscheduled.
     fits : callable (n, dtype, amount) -> bool
         Whether it has the memory; prunes what the scheduler would accept.
+    rest : str
+        How the spelling goes on after the knob.
     """
 
     op: str
@@ -49,6 +51,7 @@ class Searchable:
     target: Target
     kernel: Callable[[int, DType, int], Kernel]
     fits: Callable[[int, str, int], bool]
+    rest: str = ""
 
     def schedulers(self, n: int, dtype: str) -> Iterator[tuple[int, Scheduler]]:
         """Yield every legal value of the knob, with its split applied."""
@@ -63,12 +66,12 @@ class Searchable:
 
     def spelling(self, amount: int) -> str:
         """Return the choice that a value of the knob makes."""
-        return f"{self.family}:{self.knob}={amount}"
+        return f"{self.family}:{self.knob}={amount}{self.rest}"
 
 
 def _potrf_lane(n: int, dtype: DType, width: int) -> Kernel:
     run = width // 2 if dtype.is_complex else width
-    return potrf_kernel.potrf(n, dtype, "L", run, width)
+    return potrf_kernel.potrf(n, dtype, "L", run, width, ahead=width)
 
 
 SEARCHABLE = (
@@ -80,6 +83,7 @@ SEARCHABLE = (
         target=Target.VECTOR,
         kernel=_potrf_lane,
         fits=fits_in_private_memory,
+        rest=":ahead=1",
     ),
 )
 

@@ -138,9 +138,9 @@ def test_largest_order_and_one_beyond():
     orders = [n for n in range(1, 400) if fits_in_private_memory(n, "float64", 4)]
     largest = orders[-1]
     assert orders == list(range(1, largest + 1))
-    assert can_run(Lane(4), PotrfCall("float64", "numpy", "L", largest, 2), device)
+    assert can_run(Lane(4, 1), PotrfCall("float64", "numpy", "L", largest, 2), device)
     assert not can_run(
-        Lane(4), PotrfCall("float64", "numpy", "L", largest + 1, 2), device
+        Lane(4, 1), PotrfCall("float64", "numpy", "L", largest + 1, 2), device
     )
     a = positive(5, largest, "float64")
     assert_cholesky(a, factor(a, 4))

@@ -76,7 +76,7 @@ def test_a_forked_child_says_once_that_it_has_no_kernels(library):
 def test_a_pinned_kernel_is_refused_in_a_forked_child():
     child = """
         try:
-            with batchlas.scoped_env(BATCHLAS_POTRF_ROUTE="lane:width=8"):
+            with batchlas.scoped_env(BATCHLAS_POTRF_ROUTE="lane:width=8:ahead=0"):
                 batchlas.linalg.cholesky(stack)
         except batchlas.exceptions.PinError as error:
             print("refused", error)

@@ -19,7 +19,7 @@ import numpy as np, batchlas
 stack = np.tile(np.diag([1.0, 4, 9]), (100, 1, 1))
 batchlas.linalg.cholesky(stack)
 """
-LANE = {"BATCHLAS_POTRF_ROUTE": "lane:width=8"}
+LANE = {"BATCHLAS_POTRF_ROUTE": "lane:width=8:ahead=0"}
 LINE = r"batchlas: kernel \w+ 12 groups (\d\.\d{4}) ms"
 
 
