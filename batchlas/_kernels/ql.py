@@ -1,10 +1,11 @@
 """Implicit QL iterations on tridiagonal matrices, one per lane.
 
-The lanes go at their own pace. Before every sweep one pass over the off-diagonal sets
-what is negligible to zero and finds, for each lane, the first block that is not yet
-diagonal. The sweep then runs over all blocks together, from the last row to the first
-that any lane still works on, and each lane takes part only inside its own block. The
-rotations of a sweep are kept, and applied to the vectors afterwards, rows at a time.
+The lanes go at their own pace, each in the first block of its matrix that is not yet
+diagonal. A sweep runs from the last row to the first that any lane still works on, and
+a lane takes part only inside its own block. On the way it sets to zero what has become
+negligible and finds the blocks of the next sweep: its steps wait for a root and a
+division each, so that costs no time. The rotations of a sweep are kept, and applied to
+the vectors afterwards, rows at a time.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from batchlas._kernels.functions import (
     sqrt,
     where,
 )
-from batchlas._kernels.ir import INDEX, Const, Expr, index_const
+from batchlas._kernels.ir import INDEX, Const, DType, Expr, index_const
 from batchlas._kernels.scaling import RANGES
 from batchlas._kernels.tridiagonal import multiply_add_real, scaled
 
@@ -43,6 +44,17 @@ class _Block(NamedTuple):
     last: Ref
 
 
+class _Values(NamedTuple):
+    """The same as values, which stay while the next blocks are searched."""
+
+    first: Expr
+    end: Expr
+    d0: Expr
+    d1: Expr
+    e0: Expr
+    last: Expr
+
+
 class Iteration:
     """Writes the iterations for the diagonal d and the off-diagonal e, in place."""
 
@@ -56,14 +68,13 @@ class Iteration:
             self.c = k.register("c", real, (capacity,))
             self.s = k.register("s", real, (capacity,))
         # for all lanes together
-        self.found = k.register("found", INDEX)
         self.low = k.register("low", INDEX)
         self.high = k.register("high", INDEX)
         self.sweeps = k.register("sweeps", INDEX)
         # for each lane
         names = ("first", "end", "d0", "d1", "e0", "last")
         self.block = _Block(*(k.register(f"b_{name}", real) for name in names))
-        self.open = k.register("open", real)
+        self.gap = k.register("gap", DType.BOOL)
 
     def write(self) -> Expr:
         """Write all of it; return whether a lane's matrix has not converged."""
@@ -73,50 +84,63 @@ class Iteration:
                 self.e[i] = self.e[i] * self.e[i]
         self.low.set(0)
         self.sweeps.set(0)
+        self._forget()
+        for i in self.a.down(self.n - 1, 0):
+            d0, d1, e0 = (k.let(x, "x") for x in (self.d[i], self.d[i + 1], self.e[i]))
+            self.e[i] = self._noted(i, d0, d1, e0)
         with k.repeat() as again:
-            self._search()
-            found = self.found[()] > 0
+            found = k.let(any_lane(self._is_open()), "found")
             with k.guard(found):
+                self._bound()
                 (self._sweep if self.vectors else self._sweep_squares)()
                 if self.vectors:
                     self._apply()
             self.sweeps.set(self.sweeps[()] + 1)
             again.again_while(found & (self.sweeps[()] < self.n * SWEEPS))
-        return self.open[()] > 0
+        return self._is_open()
 
     # the search
 
-    def _search(self) -> None:
+    def _forget(self) -> None:
+        for ref in self.block:
+            ref.set(Const(0, self.real))
+        self.gap.set(Const(value=True, type=DType.BOOL))
+
+    def _noted(self, i: Expr, d0: Expr, d1: Expr, e0: Expr) -> Expr:
+        """Take note of e[i] and the diagonal beside it, from the last i to the first.
+
+        Returns e[i], zero if it is negligible. What is noted last is the first block.
+        """
         k, block = self.k, self.block
-        zero, one = Const(0, self.real), Const(1, self.real)
-        self.found.set(0)
-        self.high.set(0)
-        self.open.set(zero)
-        for ref in block:
-            ref.set(zero)
-        done = k.variable(zero, "done")
-        start = k.let(self.low[()], "start")
-        for i in self.a.loop(start, self.n - 1):
-            d0, d1, e0 = (k.let(x, "x") for x in (self.d[i], self.d[i + 1], self.e[i]))
-            size = k.let(absolute(d0) + absolute(d1), "size")
-            small = k.let(self._is_negligible(e0, size), "small")
-            self.e[i] = where(small, zero, e0)
-            opened = self.open[()] > 0
-            starts = k.let(~small & ~opened, "starts")
-            place = k.let(cast(i, self.real), "place")
-            firsts = (block.first, block.d0, block.d1, block.e0)
-            for ref, value in zip(firsts, (place, d0, d1, e0), strict=True):
-                ref.set(where(starts, value, ref[()]))
-            self.open.set(where(small, self.open[()], one))
-            done.set(where(small & opened, one, done[()]))
-            inside = k.let((self.open[()] > 0) & ~(done[()] > 0), "inside")
-            block.end.set(where(inside, place + 1, block.end[()]))
-            block.last.set(where(inside, d1, block.last[()]))
-            some = k.let(any_lane(inside), "some")
-            fresh = some & (self.found[()] < 1)
-            self.low.set(where(fresh, i, self.low[()]))
-            self.high.set(where(some, i + 1, self.high[()]))
-            self.found.set(where(some, index_const(1), self.found[()]))
+        size = k.let(absolute(d0) + absolute(d1), "size")
+        small = k.let(self._is_negligible(e0, size), "small")
+        ends = k.let(~small & self.gap[()], "ends")
+        place = k.let(cast(i, self.real), "place")
+        block.end.set(where(ends, place + 1, block.end[()]))
+        block.last.set(where(ends, d1, block.last[()]))
+        firsts = (block.first, block.d0, block.d1, block.e0)
+        for ref, value in zip(firsts, (place, d0, d1, e0), strict=True):
+            ref.set(where(small, ref[()], value))
+        self.gap.set(small)
+        return where(small, Const(0, self.real), e0)
+
+    def _is_open(self) -> Expr:
+        """Return whether a lane has a block that is not diagonal."""
+        return self.block.first[()] < self.block.end[()]
+
+    def _bound(self) -> None:
+        """Find the first and the last row that any lane works on."""
+        k, block, is_open = self.k, self.block, self._is_open()
+        self.low.set(self.low[()] - 1)
+        with k.repeat() as again:
+            self.low.set(self.low[()] + 1)
+            low = cast(self.low[()], self.real)
+            again.again_while(~any_lane(is_open & (block.first[()] <= low)))
+        self.high.set(self.n)
+        with k.repeat() as again:
+            self.high.set(self.high[()] - 1)
+            high = cast(self.high[()], self.real)
+            again.again_while(~any_lane(is_open & (block.end[()] >= high)))
 
     def _is_negligible(self, e0: Expr, size: Expr) -> Expr:
         eps, known = self.known.eps, self.known
@@ -125,28 +149,47 @@ class Iteration:
         bound = self.k.let(size * eps, "bound")
         return (e0 <= bound * bound) | (e0 <= known.tiny)
 
-    def _is_active(self, i: Expr) -> Expr:
+    def _taken(self) -> _Values:
+        """Return the blocks as values, and forget them."""
+        block = _Values(*(self.k.let(ref[()], "b") for ref in self.block))
+        self._forget()
+        return block
+
+    def _is_active(self, i: Expr, block: _Values) -> tuple[Expr, Expr]:
+        """Return whether i, and whether i + 1 as well, lies in a lane's block."""
         place = self.k.let(cast(i, self.real), "place")
-        inside = (place >= self.block.first[()]) & (place < self.block.end[()])
-        return self.k.let(inside, "active")
+        inside = (place >= block.first) & (place < block.end)
+        active = self.k.let(inside, "active")
+        return active, active & (place + 1 < block.end)
+
+    def _shift(self, block: _Values, e0: Expr) -> Expr:
+        """Return the eigenvalue of a block's first two rows that is nearer to d0."""
+        k = self.k
+        half = k.let((block.d1 - block.d0) / (e0 + e0), "half")
+        root = k.let(sqrt(fma(half, half, 1)), "root")
+        return block.d0 - e0 / (half + copysign(root, half))
+
+    def _keep(self, i: Expr, d: Expr, e: Expr, above: Ref) -> None:
+        """Store what a sweep leaves at i, and search it for the next one's blocks."""
+        e = self.k.let(e, "e_new")
+        self.d[i] = d
+        self.e[i] = self._noted(i, d, above[()], e)
+        above.set(d)
 
     # rotations, for vectors
 
     def _sweep(self) -> None:
         """Chase the bulge of one implicit shift up; keep the rotations in c and s."""
-        k, block = self.k, self.block
+        k, block = self.k, self._taken()
         zero, one = Const(0, self.real), Const(1, self.real)
-        e0 = k.let(where(block.e0[()].eq(0), one, block.e0[()]), "e0")
-        half = k.let((block.d1[()] - block.d0[()]) / (e0 + e0), "half")
-        root = k.let(sqrt(fma(half, half, one)), "root")
-        shift = block.d0[()] - e0 / (half + copysign(root, half))
-        g = k.variable(block.last[()] - shift, "g")
+        e0 = k.let(where(block.e0.eq(0), one, block.e0), "e0")
+        g = k.variable(block.last - self._shift(block, e0), "g")
         c, s = k.variable(one, "c"), k.variable(one, "s")
-        high = k.let(self.high[()], "high")
-        low = k.let(self.low[()], "low")
-        d_up, e_up = k.variable(self.d[high], "d_up"), k.variable(self.e[high], "e_up")
-        for i in self.a.down(high, low):
-            active = self._is_active(i)
+        low, top = k.let(self.low[()], "low"), self.n - 1
+        d_up, e_up = k.variable(self.d[top], "d_up"), k.variable(zero, "e_up")
+        above = k.variable(zero, "above")
+        for i in self.a.down(top, low):
+            active, both = self._is_active(i, block)
             e, d = k.let(self.e[i], "e"), k.let(self.d[i], "d")
             f, b = k.let(s[()] * e, "f"), k.let(c[()] * e, "b")
             square = k.let(fma(f, f, g[()] * g[()]), "square")
@@ -157,9 +200,8 @@ class Iteration:
             c1 = k.let(where(none, one, g[()] * inverse), "c1")
             t = k.let(fma(d - d_up[()], s1, 2 * c1 * b), "t")
             p = k.let(s1 * t, "p")
-            self.d[i + 1] = where(active, d_up[()] + p, d_up[()])
-            below = (cast(i, self.real) + 1) < block.end[()]
-            self.e[i + 1] = where(active & below, r, e_up[()])
+            d_new = k.let(where(active, d_up[()] + p, d_up[()]), "d_new")
+            self._keep(i + 1, d_new, where(both, r, e_up[()]), above)
             d_up.set(where(active, d - p, d))
             g.set(where(active, fma(c1, t, -b), g[()]))
             e_up.set(where(active, g[()], e))
@@ -167,8 +209,7 @@ class Iteration:
             s.set(where(active, s1, s[()]))
             self.c[i] = where(active, c1, one)
             self.s[i] = where(active, s1, zero)
-        self.d[low] = d_up[()]
-        self.e[low] = e_up[()]
+        self._keep(low, d_up[()], e_up[()], above)
 
     def _apply(self) -> None:
         """Apply the rotations of a sweep to all rows of the vectors."""
@@ -190,37 +231,34 @@ class Iteration:
 
     def _sweep_squares(self) -> None:
         """Do one sweep of the root-free form, in which e holds squares."""
-        k, block = self.k, self.block
+        k, block = self.k, self._taken()
         zero, one = Const(0, self.real), Const(1, self.real)
-        e0 = k.let(sqrt(where(block.e0[()] > 0, block.e0[()], one)), "e0")
-        half = k.let((block.d1[()] - block.d0[()]) / (e0 + e0), "half")
-        root = k.let(sqrt(fma(half, half, one)), "root")
-        sigma = k.let(block.d0[()] - e0 / (half + copysign(root, half)), "sigma")
-        gamma = k.variable(block.last[()] - sigma, "gamma")
+        e0 = k.let(sqrt(where(block.e0 > 0, block.e0, one)), "e0")
+        sigma = k.let(self._shift(block, e0), "sigma")
+        gamma = k.variable(block.last - sigma, "gamma")
         p = k.variable(gamma[()] * gamma[()], "p")
         c, s = k.variable(one, "c"), k.variable(zero, "s")
-        high = k.let(self.high[()], "high")
-        low = k.let(self.low[()], "low")
-        d_up, e_up = k.variable(self.d[high], "d_up"), k.variable(self.e[high], "e_up")
-        for i in self.a.down(high, low):
-            active = self._is_active(i)
+        low, top = k.let(self.low[()], "low"), self.n - 1
+        d_up, e_up = k.variable(self.d[top], "d_up"), k.variable(zero, "e_up")
+        above = k.variable(zero, "above")
+        for i in self.a.down(top, low):
+            active, both = self._is_active(i, block)
             e, d = k.let(self.e[i], "e"), k.let(self.d[i], "d")
             r = k.let(where(active, p[()] + e, one), "r")
             inverse = k.let(1 / r, "inverse")
             flat = k.let(p[()].eq(0), "flat")
             ratio = k.let(r / where(flat, one, p[()]), "ratio")
-            below = (cast(i, self.real) + 1) < block.end[()]
-            self.e[i + 1] = where(active & below, s[()] * r, e_up[()])
+            e_new = where(both, s[()] * r, e_up[()])
             c1, s1 = k.let(p[()] * inverse, "c1"), k.let(e * inverse, "s1")
             g1 = k.let(fma(c1, d - sigma, -(s1 * gamma[()])), "g1")
-            self.d[i + 1] = where(active, gamma[()] + (d - g1), d_up[()])
+            d_new = k.let(where(active, gamma[()] + (d - g1), d_up[()]), "d_new")
+            self._keep(i + 1, d_new, e_new, above)
             p1 = k.let(where(flat, c[()] * e, g1 * g1 * ratio), "p1")
             d_up.set(where(active, sigma + g1, d))
             e_up.set(where(active, s1 * p1, e))
             for ref, value in ((gamma, g1), (p, p1), (c, c1), (s, s1)):
                 ref.set(where(active, value, ref[()]))
-        self.d[low] = d_up[()]
-        self.e[low] = e_up[()]
+        self._keep(low, d_up[()], e_up[()], above)
 
 
 def rotated(c: Expr, x: Expr, s: Expr, y: Expr) -> Expr:
