@@ -20,7 +20,7 @@ from libraries import CUPY, DPNP, NUMPY, is_present
 from batchlas._dispatch import backend_of
 from batchlas._explain import _QUESTIONS
 from batchlas._ops import SPECS
-from batchlas._select import ScopedPin
+from batchlas._select import StrictPin
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,7 +116,7 @@ class Candidate:
         return 64 if self.choice.uses_library else 256
 
     def pinned(self):
-        return ScopedPin(self.spec.op, str(self.choice))
+        return StrictPin(self.spec.op, str(self.choice))
 
     def run(self, call, a):
         """Return the results of a pinned call on a host array, on the host."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from candidates import PROBLEMS, USUAL_ORDERS, all_candidates, questions
-from checks import assert_same_bits
+from checks import assert_all_nan, assert_same_bits
 from interpreter import run_module
 from libraries import DPNP, NUMPY
 
@@ -145,6 +145,71 @@ def test_strides_of_no_whole_rows(candidate, call):
             assert_same_bits(one, other)
 
 
+def unaligned(a):
+    """Return a copy whose elements begin at odd addresses."""
+    view = np.empty(a.nbytes + 1, np.uint8)[1:].view(a.dtype).reshape(a.shape)
+    view[...] = a
+    return view
+
+
+def read_only(a):
+    a = a.copy()
+    a.flags.writeable = False
+    return a
+
+
+# How NumPy alone can lay a stack out; all hold the values of the stack itself.
+LAYOUTS = {
+    "byte-swapped": lambda a: a.astype(a.dtype.newbyteorder(">")),
+    "Fortran": np.asfortranarray,
+    "unaligned": unaligned,
+    "read-only": read_only,
+    "backwards": lambda a: a[::-1, ::-1, ::-1].copy()[::-1, ::-1, ::-1],
+}
+
+
+@pytest.mark.parametrize(("candidate", "call"), questions([NUMPY]))
+def test_layouts_of_numpy(candidate, call):
+    needs(candidate, call)
+    for shape_of in candidate.problem.shapes:
+        shape = shape_of(5)
+        if not candidate.can_run(call, shape):
+            continue
+        a = candidate.stack(shape, batch=9)
+        expected = candidate.run(call, a)
+        for layout in LAYOUTS.values():
+            found = candidate.run(call, layout(a))
+            for one, other in zip(found, expected, strict=True):
+                assert_same_bits(one, other)
+
+
+@pytest.mark.parametrize(("candidate", "call"), questions())
+def test_a_bad_matrix_fails_alone(candidate, call):
+    """First, in the middle, last: its results are NaN, all others the same bits."""
+    needs(candidate, call)
+    for shape_of in candidate.problem.shapes:
+        shape, batch = shape_of(5), 19
+        if not candidate.can_run(call, shape, batch):
+            continue
+        good = candidate.stack(shape, batch=batch)
+        expected = candidate.run(call, good)
+        values = [np.nan, np.inf, -np.inf]
+        if candidate.spec.op == "potrf":
+            values[1] = -1e3  # finite, and not positive definite
+        for place, value in zip((0, 9, 18), values, strict=True):
+            bad = good.copy()
+            bad[place, 2, 2] = value
+            with batchlas.errstate(linalg="nan"):
+                found = candidate.run(call, bad)
+            rest = np.arange(batch) != place
+            for one, other in zip(found, expected, strict=True):
+                assert_all_nan(one[place])
+                assert_same_bits(one[rest], other[rest])
+            with pytest.raises(batchlas.LinAlgError) as error:
+                candidate.run(call, bad)
+            assert error.value.indices == ((place,),)
+
+
 @pytest.mark.parametrize("n", [5, pytest.param(12, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("candidate", "call"), questions())
 def test_identical_matrices_have_identical_results(candidate, call, n):
@@ -212,6 +277,21 @@ def test_a_pin_runs_the_driver_and_nothing_else(candidate, call):
     ]
     for one, other in zip(candidate.run(call, a), expected, strict=True):
         assert_same_bits(one, candidate.library.to_host(other))
+
+
+@pytest.mark.parametrize(("candidate", "call"), questions())
+def test_without_a_library_the_families_that_need_none_run(candidate, call):
+    needs(candidate, call)
+    shape = next(
+        of(5) for of in candidate.problem.shapes if candidate.can_run(call, of(5))
+    )
+    a = candidate.stack(shape, batch=4)
+    with batchlas.scoped_env(BATCHLAS_NO_VENDOR="1"):
+        if candidate.choice.uses_library:
+            with pytest.raises(PinError, match=r"can(not)? run"):
+                candidate.run(call, a)
+        else:
+            candidate.check(call, a, candidate.run(call, a))
 
 
 @pytest.fixture
