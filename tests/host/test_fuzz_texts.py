@@ -28,7 +28,7 @@ from batchlas.exceptions import (
 
 common = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 fast = settings(max_examples=200, derandomize=True, database=None, **common)
-slow = settings(max_examples=10_000, print_blob=True, **common)
+slow = settings(max_examples=2_000, print_blob=True, **common)
 BOTH = [
     pytest.param(fast, id="fast"),
     pytest.param(slow, id="slow", marks=[pytest.mark.slow, pytest.mark.timeout(3600)]),
