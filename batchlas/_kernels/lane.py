@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from batchlas._kernels.limits import require_private_memory
 from batchlas._kernels.vectors import compile_vectors, launch_vectors
 from batchlas._runtime.dtypes import NAME_OF
 
@@ -63,9 +64,15 @@ def potrf(
     -------
     bool
         Whether a matrix failed.
+
+    Raises
+    ------
+    ValueError
+        For matrices that are too large for this family.
     """
     stack = arrays[0]
     dtype = NAME_OF[stack.dtype.char]
+    require_private_memory(stack.shape[-1], dtype, width)
     kernel = _potrf_kernel(queue, stack.shape[-1], dtype, uplo, width, ahead)
     failed = launch_vectors(kernel, arrays, width, padded=scratch)
     if failed:

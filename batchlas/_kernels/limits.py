@@ -44,3 +44,19 @@ def pitch(columns: int) -> int:
     Otherwise the elements of a column would meet in few sets of the cache.
     """
     return columns | 1
+
+
+def require_private_memory(n: int, dtype: str, width: int) -> None:
+    """Raise unless `fits_in_private_memory`: the check at the head of a driver.
+
+    Raises
+    ------
+    ValueError
+        If the kernel would run on a stack that overflows.
+    """
+    if not fits_in_private_memory(n, dtype, width):
+        message = (
+            f"{width} matrices of order {n} in {dtype} are more than the "
+            f"{_PRIVATE_BYTES} bytes that a thread may keep to itself"
+        )
+        raise ValueError(message)
