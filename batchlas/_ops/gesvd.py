@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from batchlas import _select as select
+from batchlas._ops import cuda
 from batchlas._ops.families import Threads, Vendor, can_run_library, library_families
 from batchlas._ops.syev import syev
 from batchlas._runtime.dtypes import NAME_OF
@@ -12,6 +13,7 @@ from batchlas._vendor import adapter_of
 
 if TYPE_CHECKING:
     from batchlas._backends import Backend
+    from batchlas._runtime.devices import Device
 
 
 class GesvdCall(NamedTuple):
@@ -25,12 +27,25 @@ class GesvdCall(NamedTuple):
     batch: int
 
 
+def candidates(dtype: str, kind: str) -> tuple[select.Family, ...]:
+    """Return every choice."""
+    native = cuda.GESVD if kind == "cupy" else ()
+    return (*native, *library_families(dtype, kind))
+
+
+def can_run(choice: select.Family, call: GesvdCall, device: Device) -> bool:
+    """Whether a choice would decompose this call rightly."""
+    if choice in cuda.GESVD:
+        return cuda.can_run_gesvd(choice, call, device)
+    return can_run_library(choice, call, device)
+
+
 SPEC = select.OpSpec(
     op="gesvd",
     library="lapack",
     keys=GesvdCall._fields,
-    candidates=library_families,
-    can_run=can_run_library,
+    candidates=candidates,
+    can_run=can_run,
     last_resort=(Vendor.name, Threads.name),
 )
 
@@ -64,6 +79,8 @@ def gesvd(backend: Backend, a: Any, job: str) -> tuple[Any, Any, Any, Any]:
     """
 
     def launch(choice: select.Family) -> tuple[Any, Any, Any, Any]:
+        if choice in cuda.GESVD:
+            return cuda.gesvd(choice, a, call.vec)
         return adapter_of(backend.kind, choice.name).gesvd(a, call.vec)
 
     call = key_of(backend, a, job)

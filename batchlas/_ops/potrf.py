@@ -12,6 +12,7 @@ from batchlas._backends import borrowed, in_host_memory
 from batchlas._kernels import lane
 from batchlas._kernels.limits import fits_in_private_memory
 from batchlas._kernels.renderer_choice import DPEX, renderer_for
+from batchlas._ops import cuda
 from batchlas._ops.families import (
     Threads,
     Vendor,
@@ -48,7 +49,7 @@ class Lane(select.Family):
 def candidates(dtype: str, kind: str) -> tuple[select.Family, ...]:
     """Return every choice; a vector fills 256 or 512 bits."""
     if kind == "cupy":
-        return library_families(dtype, kind)
+        return (*cuda.POTRF, *library_families(dtype, kind))
     real_bytes = 4 if dtype in ("float32", "complex64") else 8
     lanes = (Lane(32 // real_bytes), Lane(64 // real_bytes))
     return (*lanes, *library_families(dtype, kind))
@@ -56,6 +57,8 @@ def candidates(dtype: str, kind: str) -> tuple[select.Family, ...]:
 
 def can_run(choice: select.Family, call: PotrfCall, device: Device) -> bool:
     """Whether a choice would factor this call rightly."""
+    if choice in cuda.POTRF:
+        return cuda.can_run_potrf(choice, call, device)
     if not isinstance(choice, Lane):
         return can_run_library(choice, call, device)
     rendering = renderer_for(device)
@@ -122,6 +125,8 @@ def potrf(backend: Backend, a: Any, uplo: str) -> tuple[Any, Any]:
     """
 
     def launch(choice: select.Family) -> tuple[Any, Any]:
+        if choice in cuda.POTRF:
+            return cuda.potrf(choice, a, uplo)
         if isinstance(choice, Lane):
             return _launch_lane(backend, a, call, choice.width)
         return adapter_of(backend.kind, choice.name).potrf(a, uplo)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from batchlas import _select as select
+from batchlas._ops import cuda
 from batchlas._ops.families import Threads, Vendor, can_run_library, library_families
 from batchlas._runtime.dtypes import NAME_OF
 from batchlas._vendor import adapter_of
 
 if TYPE_CHECKING:
     from batchlas._backends import Backend
+    from batchlas._runtime.devices import Device
 
 
 class SyevCall(NamedTuple):
@@ -23,12 +25,25 @@ class SyevCall(NamedTuple):
     batch: int
 
 
+def candidates(dtype: str, kind: str) -> tuple[select.Family, ...]:
+    """Return every choice."""
+    native = cuda.SYEV if kind == "cupy" else ()
+    return (*native, *library_families(dtype, kind))
+
+
+def can_run(choice: select.Family, call: SyevCall, device: Device) -> bool:
+    """Whether a choice would solve this call rightly."""
+    if choice in cuda.SYEV:
+        return cuda.can_run_syev(choice, call, device)
+    return can_run_library(choice, call, device)
+
+
 SPEC = select.OpSpec(
     op="syev",
     library="lapack",
     keys=SyevCall._fields,
-    candidates=library_families,
-    can_run=can_run_library,
+    candidates=candidates,
+    can_run=can_run,
     last_resort=(Vendor.name, Threads.name),
 )
 
@@ -62,6 +77,8 @@ def syev(backend: Backend, a: Any, uplo: str, *, vectors: bool) -> tuple[Any, An
     """
 
     def launch(choice: select.Family) -> tuple[Any, Any, Any]:
+        if choice in cuda.SYEV:
+            return cuda.syev(choice, a, uplo, vectors=vectors)
         return adapter_of(backend.kind, choice.name).syev(a, uplo, vectors=vectors)
 
     call = key_of(backend, a, vectors=vectors)

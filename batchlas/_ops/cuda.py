@@ -1,0 +1,75 @@
+"""The native families on CuPy arrays: which there are, what they take, their launch.
+
+Decided here: candidates and ``can_run`` of the hand-written CUDA kernels, for all ops.
+Speed is not: that is what tables say. CuPy is imported by the first launch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from batchlas import _select as select
+from batchlas._kernels.cuda import plans
+
+if TYPE_CHECKING:
+    from batchlas._ops.gesvd import GesvdCall
+    from batchlas._ops.potrf import PotrfCall
+    from batchlas._ops.syev import SyevCall
+    from batchlas._runtime.devices import Device
+
+Tiny = select.family("tiny")
+"""One thread per matrix, in registers."""
+Rows = select.family("rows")
+"""One thread per row of a matrix, the row in registers."""
+Cta = select.family("cta")
+"""One block per matrix, in shared memory."""
+Jacobi = select.family("jacobi")
+"""Rotations, one thread per matrix, in registers."""
+
+POTRF = (Tiny(), Rows(), Cta())
+SYEV = (Jacobi(),)
+GESVD = (Jacobi(),)
+
+
+def can_run_potrf(choice: select.Family, call: PotrfCall, device: Device) -> bool:
+    """Whether a matrix fits where the family keeps it."""
+    shape = call.n, call.dtype, call.uplo
+    if choice.name == Tiny.name:
+        return plans.potrf_tiny(*shape) is not None
+    if choice.name == Rows.name:
+        return plans.potrf_rows(*shape) is not None
+    return plans.potrf_cta(*shape, device.local_mem_bytes) is not None
+
+
+def can_run_syev(choice: select.Family, call: SyevCall, _device: Device) -> bool:
+    """Whether a matrix fits where the family keeps it."""
+    vectors = call.jobz == "V"
+    return plans.syev_jacobi(call.n, call.dtype, "L", vectors=vectors) is not None
+
+
+def can_run_gesvd(choice: select.Family, call: GesvdCall, _device: Device) -> bool:
+    """Whether a matrix fits where the family keeps it."""
+    return plans.gesvd_jacobi(call.m, call.n, call.dtype, call.vec) is not None
+
+
+def potrf(choice: select.Family, a: Any, uplo: str) -> tuple[Any, Any]:
+    """Launch; see `batchlas._ops.potrf.potrf`."""
+    from batchlas._kernels.cuda import launch
+
+    return launch.potrf(choice.name, a, uplo)
+
+
+def syev(
+    choice: select.Family, a: Any, uplo: str, *, vectors: bool
+) -> tuple[Any, Any, Any]:
+    """Launch; see `batchlas._ops.syev.syev`."""
+    from batchlas._kernels.cuda import launch
+
+    return launch.syev_jacobi(a, uplo, vectors=vectors)
+
+
+def gesvd(choice: select.Family, a: Any, job: str) -> tuple[Any, Any, Any, Any]:
+    """Launch; see `batchlas._ops.gesvd.gesvd`."""
+    from batchlas._kernels.cuda import launch
+
+    return launch.gesvd_jacobi(a, job)
