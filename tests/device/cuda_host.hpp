@@ -102,7 +102,6 @@ using std::ldexp;
 
 __align__(16) char bytes[1 << 20];  // the block's shared memory
 
-#include ELEMENT
 #include SOURCE
 
 namespace host {
@@ -169,8 +168,6 @@ static void launch(const long long* shape, void (*kernel)(A...),
 
 }  // namespace host
 
-#define ENTRY(name)                                                              \
-    extern "C" void host_##name(const long long* shape, const long long* arguments) { \
-        host::launch(shape, name, arguments);                                    \
-    }
-ENTRIES
+extern "C" void host_entry(const long long* shape, const long long* arguments) {
+    host::launch(shape, ENTRY, arguments);
+}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import cupy
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from batchlas._kernels.cuda.plans import Plan
+
+Made = TypeVar("Made")
 
 _MOST_BLOCKS = 1 << 30  # of the first grid axis; the kernels stride on from there
 _UNASKED_SHARED_BYTES = 48 << 10
@@ -56,16 +58,15 @@ def _kernel(plan: Plan, device_id: int) -> cupy.RawKernel:
     return kernel
 
 
-def enqueue(plan: Plan, batch: int, arguments: Sequence[int], rows: int = 1) -> None:
+def enqueue(plan: Plan, batch: int, arguments: Sequence[int]) -> None:
     """Enqueue a kernel over a batch; every argument is passed as 64 bits."""
     kernel = _kernel(plan, cupy.cuda.runtime.getDevice())
     blocks = min(-(-batch // plan.matrices), _MOST_BLOCKS)
-    kernel(
-        (blocks, rows), (plan.threads,), (*arguments, batch), shared_mem=plan.shared_bytes
-    )
+    grid = (blocks, plan.rows)
+    kernel(grid, (plan.threads,), (*arguments, batch), shared_mem=plan.shared_bytes)
 
 
-def required(plan: Plan | None) -> Plan:
+def required(plan: Made | None) -> Made:
     """Return a plan that ``can_run`` has promised."""
     if plan is None:
         message = "this kernel does not take this shape"
@@ -104,7 +105,7 @@ def syev_jacobi(
         w = cupy.empty(a.shape[:-1], a.dtype.char.lower())
         v = cupy.empty(a.shape, a.dtype) if vectors else None
         info = cupy.empty(a.shape[:-2], "i4")
-        pointers = (source.data.ptr, w.data.ptr, _pointer(v), info.data.ptr)
+        pointers = (source.data.ptr, w.data.ptr, pointer(v), info.data.ptr)
         enqueue(required(plan), info.size, pointers)
     return w, v, info
 
@@ -118,7 +119,7 @@ def gesvd_jacobi(
     with a.device:
         source = packed(a)
         u, s, vh, info = svd_results(a, job)
-        pointers = (_pointer(u), s.data.ptr, _pointer(vh), info.data.ptr)
+        pointers = (pointer(u), s.data.ptr, pointer(vh), info.data.ptr)
         enqueue(required(plan), info.size, (source.data.ptr, *pointers))
     return u, s, vh, info
 
@@ -137,5 +138,5 @@ def svd_results(
     return u, s, vh, info
 
 
-def _pointer(a: cupy.ndarray | None) -> int:
+def pointer(a: cupy.ndarray | None) -> int:
     return 0 if a is None else int(a.data.ptr)

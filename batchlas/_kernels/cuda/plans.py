@@ -37,6 +37,8 @@ class Plan:
         Per block.
     shared_bytes : int
         Per block.
+    rows : int
+        Blocks along the second axis of the grid.
     """
 
     source: str
@@ -45,9 +47,10 @@ class Plan:
     threads: int
     matrices: int
     shared_bytes: int
+    rows: int = 1
 
 
-def _defines(dtype: str, **given: int | None) -> tuple[str, ...]:
+def _defines(dtype: str, **given: int | str | None) -> tuple[str, ...]:
     real, parts, _ = _REAL[dtype]
     head = (f"REAL={real}", f"PARTS={parts}")
     rest = (k if v is None else f"{k}={v}" for k, v in given.items())

@@ -1,0 +1,283 @@
+"""Plans of the decompositions by reduction: tridiagonal or bidiagonal, then QR.
+
+A decomposition takes four kernels: reduce, accumulate the reflectors, find the values,
+rotate the vectors. Decided here, from the shape and the dtype: whether a matrix is
+reduced in registers, in shared memory or in a workspace, and how many threads share it.
+Nothing here imports CuPy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from batchlas._kernels.cuda.plans import Plan, _defines, element_bytes, power_of_two
+
+ROUNDS = 3
+"""Times that the values and the rotations are taken up; one is the rule."""
+
+_SHARED_BYTES = 100 << 10  # of the kernels that can also do with fewer threads
+_ROWS = 32  # largest order that a thread per row keeps in registers
+_BLOCK = 128  # threads of a block that holds several matrices
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """How one shape is decomposed.
+
+    Attributes
+    ----------
+    reduce : Plan
+    accumulate, rotate : tuple of Plan
+        One per array of vectors; none if they are not wanted, and no accumulation
+        where the reduction does it.
+    values : Plan
+    order : int
+        How many values there are.
+    reduced : int
+        Elements of the workspace for the reduced matrix and of its reflectors,
+    reflectors : int
+        both per matrix.
+    room, turns : int
+        Rotations and sweeps that one round may write down, per matrix.
+    numbers : int
+        Real numbers per rotation.
+    """
+
+    reduce: Plan
+    accumulate: tuple[Plan, ...]
+    values: Plan
+    rotate: tuple[Plan, ...]
+    order: int
+    reduced: int
+    reflectors: int
+    room: int
+    turns: int
+    numbers: int
+
+    @property
+    def rounds(self) -> int:
+        """Return how often values and rotations are taken up."""
+        return ROUNDS if self.rotate else 1
+
+    def matrix_bytes(self, dtype: str) -> int:
+        """Return the workspace that one matrix takes."""
+        size = element_bytes(dtype)
+        words = 2 * self.order + (self.room * self.numbers if self.rotate else 0)
+        integers = 8 * self.turns + 4 * self.order + 16 if self.rotate else 16
+        return (self.reduced + self.reflectors + words) * size + integers
+
+
+def _room(order: int, *, vectors: bool) -> tuple[int, int]:
+    """Return the rotations and sweeps that a round may take.
+
+    On average a value takes 1.7 sweeps over half of the order. Without vectors nothing
+    is written down, and the bounds only end what would not converge.
+    """
+    if not vectors:
+        return 1 << 40, 30 * order + 8
+    return 5 * order * order // 4 + 8 * order, 3 * order + 8
+
+
+def _values(
+    order: int, dtype: str, kind: str, batch: int, *, vectors: bool
+) -> Plan | None:
+    real_bytes = 4 if dtype in ("float32", "complex64") else 8
+    room, turns = _room(order, vectors=vectors)
+    matrix_bytes = order * (2 * real_bytes + 4)
+    # A chain of rotations waits for itself: many half-empty warps hide that better
+    # than few full ones.
+    threads = 32 if batch >= 1 << 14 else 8
+    while threads > 1 and threads * matrix_bytes > _SHARED_BYTES:
+        threads //= 2
+    if threads * matrix_bytes > _SHARED_BYTES:
+        return None
+    sizes = {"N": order, "ROOM": f"{room}LL", "TURNS": turns, "THREADS": threads}
+    flags = {"VECTORS": int(vectors), "DESCENDING": int(kind == "BIDIAGONAL")}
+    defines = _real_defines(dtype, kind, **sizes, **flags)
+    return Plan(
+        "rotations.cu", "values", defines, threads, threads, threads * matrix_bytes
+    )
+
+
+def _real_defines(dtype: str, kind: str, **given: int | str) -> tuple[str, ...]:
+    real = "float" if dtype in ("float32", "complex64") else "double"
+    return (kind, f"REAL={real}", "PARTS=1", *(f"{k}={v}" for k, v in given.items()))
+
+
+def _rotate(
+    lines: int, width: int, order: int, dtype: str, *, numbers: int, offset: int, across: int
+) -> Plan | None:
+    size = element_bytes(dtype)
+    room, turns = _room(order, vectors=True)
+    tile = min(power_of_two(lines), 128)
+    while tile > 1 and width * (tile + 1) * size > _SHARED_BYTES:
+        tile //= 2
+    if width * (tile + 1) * size > _SHARED_BYTES:
+        return None
+    groups = max(1, 64 // tile)
+    while groups > 1 and groups * width * (tile + 1) * size > 48 << 10:
+        groups //= 2
+    sizes = {"HEIGHT": lines, "WIDTH": width, "N": order, "TILE": tile}
+    room_sizes = {"GROUPS": groups, "ROOM": f"{room}LL", "TURNS": turns}
+    what = {"NUMBERS": numbers, "OFFSET": offset, "ACROSS": across}
+    signed = int(numbers == 4 and offset == 0)
+    defines = _defines(dtype, ROTATE=None, **sizes, **room_sizes, **what, SIGNED=signed)
+    shared = groups * width * (tile + 1) * size
+    return Plan(
+        "rotations.cu", "rotate", defines, tile * groups, groups, shared, -(-lines // tile)
+    )
+
+
+def _accumulate(
+    height: int, width: int, dtype: str, *, size: int, step: int, **what: int
+) -> Plan | None:
+    element = element_bytes(dtype)
+    tile = min(power_of_two(width), 64)
+    while tile > 1 and height * tile * element > _SHARED_BYTES:
+        tile //= 2
+    if height * tile * element > _SHARED_BYTES:
+        return None
+    groups = max(1, 64 // tile)
+    while groups > 1 and groups * height * tile * element > 48 << 10:
+        groups //= 2
+    sizes = {"HEIGHT": height, "WIDTH": width, "MATRIX": f"{size}LL", "STEP": step}
+    defines = _defines(
+        dtype, ACCUMULATE=None, **sizes, **what, TILE=tile, GROUPS=groups
+    )
+    shared = groups * height * tile * element
+    rows = -(-width // tile)
+    return Plan(
+        "householder.cu", "accumulate", defines, tile * groups, groups, shared, rows
+    )
+
+
+@lru_cache(maxsize=1024)
+def syev_tridiagonal(
+    n: int, dtype: str, uplo: str, local_bytes: int, batch: int, *, vectors: bool
+) -> Reduction | None:
+    """Return the plan of an eigenproblem; `batch` matters by its size alone."""
+    kind = {"UPPER": int(uplo == "U"), "VECTORS": int(vectors)}
+    if n < 2:
+        return None
+    accumulate: tuple[Plan | None, ...] = ()
+    if n <= _ROWS:
+        reduce = _tridiagonal_rows(n, dtype, kind)
+        reduced = reflectors = 0
+    else:
+        reduce, in_shared = _tridiagonal(n, dtype, kind, local_bytes)
+        reduced = n * n if vectors or not in_shared else 0
+        reflectors = 2 * n
+        if vectors:
+            what = {"COUNT": n - 1, "SHIFT": 1, "ACROSS": 1, "ADJOINT": 0}
+            places = {"PERIOD": 2 * n, "START": 0}
+            one = _accumulate(n, n, dtype, size=n * n, step=n, **what, **places)
+            accumulate = (one,)
+    values = _values(n, dtype, "TRIDIAGONAL", batch, vectors=vectors)
+    rotate = ()
+    if vectors:
+        rotate = (_rotate(n, n, n, dtype, numbers=2, offset=0, across=0),)
+    parts = (reduce, accumulate, values, rotate)
+    return _checked(parts, n, reduced, reflectors, 2, vectors=vectors)
+
+
+def _checked(
+    parts: tuple[Plan, tuple[Plan | None, ...], Plan | None, tuple[Plan | None, ...]],
+    order: int,
+    reduced: int,
+    reflectors: int,
+    numbers: int,
+    *,
+    vectors: bool,
+) -> Reduction | None:
+    reduce, accumulate, values, rotate = parts
+    if values is None or None in accumulate or None in rotate:
+        return None
+    room, turns = _room(order, vectors=vectors)
+    made = tuple(p for p in accumulate if p is not None)
+    turned = tuple(p for p in rotate if p is not None)
+    sizes = (order, reduced, reflectors, room, turns, numbers)
+    return Reduction(reduce, made, values, turned, *sizes)
+
+
+def _tridiagonal_rows(n: int, dtype: str, kind: dict[str, int]) -> Plan:
+    size = element_bytes(dtype)
+    group = power_of_two(n)
+    groups = _BLOCK // group
+    defines = _defines(
+        dtype, ROWS_KERNEL=None, N=n, **kind, GROUP=group, GROUPS=groups
+    )
+    shared = groups * (3 * group + n * (n | 1)) * size
+    return Plan(
+        "householder.cu", "tridiagonalise", defines, group * groups, groups, shared
+    )
+
+
+def _tridiagonal(
+    n: int, dtype: str, kind: dict[str, int], local_bytes: int
+) -> tuple[Plan, bool]:
+    size = element_bytes(dtype)
+    parts = 2 if dtype.startswith("complex") else 1
+    side = min(256, -(-n // 32) * 32)
+    split = 4 if side <= 64 else 2
+    buffers = (n + split * n + (split + 33) // parts + 1) * size
+    inside = n * (n | 1) * size
+    in_shared = buffers + inside <= local_bytes
+    sizes = {"COLUMNS": n, "SIDE": side, "SPLIT": split, "IN_SHARED": int(in_shared)}
+    defines = _defines(dtype, TRIDIAGONAL=None, **kind, **sizes)
+    shared = buffers + (inside if in_shared else 0)
+    plan = Plan("householder.cu", "tridiagonalise", defines, side * split, 1, shared)
+    return plan, in_shared
+
+
+@lru_cache(maxsize=1024)
+def gesvd_bidiagonal(
+    m: int, n: int, dtype: str, job: str, local_bytes: int, batch: int
+) -> Reduction | None:
+    """Return the plan of a singular value decomposition."""
+    rows, columns, flip, vectors = max(m, n), min(m, n), m < n, job != "none"
+    reduce, in_shared = _bidiagonal(
+        (rows, columns), dtype, flip, vectors, local_bytes
+    )
+    values = _values(columns, dtype, "BIDIAGONAL", batch, vectors=vectors)
+    accumulate: tuple[Plan | None, ...] = ()
+    rotate: tuple[Plan | None, ...] = ()
+    if vectors:
+        kept = rows if job == "all" else columns
+        place = {"size": rows * columns, "step": columns, "PERIOD": 4 * columns}
+        left = {"COUNT": columns, "SHIFT": 0, "ACROSS": 0, "START": 0}
+        right = {"COUNT": columns - 1, "SHIFT": 1, "ACROSS": 1, "START": 2 * columns}
+        accumulate = (
+            _accumulate(rows, kept, dtype, **place, **left, ADJOINT=int(flip)),
+            _accumulate(columns, columns, dtype, **place, **right, ADJOINT=int(not flip)),
+        )
+        rotate = (
+            _rotate(rows, kept, columns, dtype, numbers=4, offset=2, across=int(flip)),
+            _rotate(
+                columns, columns, columns, dtype, numbers=4, offset=0, across=int(not flip)
+            ),
+        )
+    reduced = rows * columns if vectors or not in_shared else 0
+    parts = (reduce, accumulate, values, rotate)
+    return _checked(parts, columns, reduced, 4 * columns, 4, vectors=vectors)
+
+
+def _bidiagonal(
+    shape: tuple[int, int], dtype: str, flip: bool, vectors: bool, local_bytes: int
+) -> tuple[Plan, bool]:
+    size = element_bytes(dtype)
+    rows, columns = shape
+    inside, scratch = rows * (columns | 1) * size, 32 * 8
+    group = min(256, power_of_two(rows))
+    groups = max(1, 64 // group)
+    while groups > 1 and groups * inside > 48 << 10:
+        groups //= 2
+    in_shared = scratch + inside <= local_bytes
+    sizes = {"ROWS": rows, "COLUMNS": columns, "GROUP": group, "GROUPS": groups}
+    flags = {"FLIP": int(flip), "VECTORS": int(vectors), "IN_SHARED": int(in_shared)}
+    defines = _defines(dtype, BIDIAGONAL=None, **sizes, **flags)
+    shared = scratch + (groups * inside if in_shared else 0)
+    plan = Plan(
+        "householder.cu", "bidiagonalise", defines, group * groups, groups, shared
+    )
+    return plan, in_shared
