@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from batchlas import _select as select
-from batchlas._kernels.cuda import plans
+from batchlas._kernels.cuda import plans, reductions
 
 if TYPE_CHECKING:
     from batchlas._ops.gesvd import GesvdCall
@@ -26,9 +26,19 @@ Cta = select.family("cta")
 Jacobi = select.family("jacobi")
 """Rotations, one thread per matrix, in registers."""
 
-POTRF = (Tiny(), Rows(), Cta())
-SYEV = (Jacobi(),)
-GESVD = (Jacobi(),)
+Blocked = select.family("blocked", uses_library=True)
+"""Panels of a matrix, a thread per row, between cuBLAS's batched products."""
+Tridiagonal = select.family("tridiagonal")
+"""Reflectors to a tridiagonal matrix, then implicit QR."""
+Bidiagonal = select.family("bidiagonal")
+"""Reflectors to a bidiagonal matrix, then implicit QR."""
+
+POTRF = (Tiny(), Rows(), Cta(), Blocked())
+SYEV = (Jacobi(), Tridiagonal())
+GESVD = (Jacobi(), Bidiagonal())
+
+# Every batch below this is one to a plan, which only sizes blocks by it.
+_FEW = 1
 
 
 def can_run_potrf(choice: select.Family, call: PotrfCall, device: Device) -> bool:
@@ -38,17 +48,25 @@ def can_run_potrf(choice: select.Family, call: PotrfCall, device: Device) -> boo
         return plans.potrf_tiny(*shape) is not None
     if choice.name == Rows.name:
         return plans.potrf_rows(*shape) is not None
+    if choice.name == Blocked.name:
+        return device.has_vendor and plans.potrf_blocked(*shape) is not None
     return plans.potrf_cta(*shape, device.local_mem_bytes) is not None
 
 
-def can_run_syev(choice: select.Family, call: SyevCall, _device: Device) -> bool:
+def can_run_syev(choice: select.Family, call: SyevCall, device: Device) -> bool:
     """Whether a matrix fits where the family keeps it."""
     vectors = call.jobz == "V"
+    if choice.name == Tridiagonal.name:
+        shape = call.n, call.dtype, "L", device.local_mem_bytes, _FEW
+        return reductions.syev_tridiagonal(*shape, vectors=vectors) is not None
     return plans.syev_jacobi(call.n, call.dtype, "L", vectors=vectors) is not None
 
 
-def can_run_gesvd(choice: select.Family, call: GesvdCall, _device: Device) -> bool:
+def can_run_gesvd(choice: select.Family, call: GesvdCall, device: Device) -> bool:
     """Whether a matrix fits where the family keeps it."""
+    if choice.name == Bidiagonal.name:
+        shape = call.m, call.n, call.dtype, call.vec, device.local_mem_bytes, _FEW
+        return reductions.gesvd_bidiagonal(*shape) is not None
     return plans.gesvd_jacobi(call.m, call.n, call.dtype, call.vec) is not None
 
 
@@ -63,13 +81,17 @@ def syev(
     choice: select.Family, a: Any, uplo: str, *, vectors: bool
 ) -> tuple[Any, Any, Any]:
     """Launch; see `batchlas._ops.syev.syev`."""
-    from batchlas._kernels.cuda import launch
+    from batchlas._kernels.cuda import launch, launch_reductions
 
+    if choice.name == Tridiagonal.name:
+        return launch_reductions.syev_tridiagonal(a, uplo, vectors=vectors)
     return launch.syev_jacobi(a, uplo, vectors=vectors)
 
 
 def gesvd(choice: select.Family, a: Any, job: str) -> tuple[Any, Any, Any, Any]:
     """Launch; see `batchlas._ops.gesvd.gesvd`."""
-    from batchlas._kernels.cuda import launch
+    from batchlas._kernels.cuda import launch, launch_reductions
 
+    if choice.name == Bidiagonal.name:
+        return launch_reductions.gesvd_bidiagonal(a, job)
     return launch.gesvd_jacobi(a, job)

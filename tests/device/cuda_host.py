@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
-from host_cupy import HostArray, empty
+from host_cupy import HostArray, empty, matrix, vector
 
 SHIM = Path(__file__).with_name("cuda_host.hpp")
 LOCAL_BYTES = 227 << 10
@@ -59,6 +59,26 @@ class Kernel:
         self._function((ctypes.c_longlong * 5)(*shape), values)
 
 
+def gemm(char):
+    """Return cuBLAS's strided batched product for a dtype, on column-major memory."""
+
+    def product(_handle, op_a, op_b, m, n, k, alpha, *rest):
+        a, lda, step_a, b, ldb, step_b, beta, c, ldc, step_c, batch = rest
+        size = np.dtype(char).itemsize
+        factor, keep = (vector(x, 1, char)[0] for x in (alpha, beta))
+        for i in range(batch):
+            shape = (k, m) if op_a else (m, k)
+            left = matrix(a + i * step_a * size, *shape, lda, char)
+            shape = (n, k) if op_b else (k, n)
+            right = matrix(b + i * step_b * size, *shape, ldb, char)
+            target = matrix(c + i * step_c * size, m, n, ldc, char)
+            left = left.conj().T if op_a else left
+            right = right.conj().T if op_b else right
+            target[...] = factor * (left @ right) + keep * target
+
+    return product
+
+
 def _modules(folder):
     cupy = ModuleType("cupy")
 
@@ -75,6 +95,7 @@ def _modules(folder):
         get_default_memory_pool=lambda: SimpleNamespace(free_bytes=lambda: 0),
         cuda=SimpleNamespace(
             Device=lambda _id: nullcontext(),
+            device=SimpleNamespace(get_cublas_handle=lambda: 1),
             runtime=SimpleNamespace(
                 getDevice=lambda: 0,
                 memGetInfo=lambda: (1 << 30, 1 << 32),
@@ -83,7 +104,19 @@ def _modules(folder):
             ),
         ),
     )
-    return {"cupy": cupy}
+    cublas = ModuleType("cupy_backends.cuda.libs.cublas")
+    vars(cublas).update(CUBLAS_OP_N=0, CUBLAS_OP_C=2)
+    for letter, char in zip("sdcz", "fdFD", strict=True):
+        vars(cublas)[f"{letter}gemmStridedBatched"] = gemm(char)
+    libs = ModuleType("cupy_backends.cuda.libs")
+    vars(libs).update(cublas=cublas)
+    return {
+        "cupy": cupy,
+        "cupy_backends": ModuleType("cupy_backends"),
+        "cupy_backends.cuda": ModuleType("cupy_backends.cuda"),
+        "cupy_backends.cuda.libs": libs,
+        "cupy_backends.cuda.libs.cublas": cublas,
+    }
 
 
 @contextmanager

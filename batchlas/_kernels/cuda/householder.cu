@@ -1,7 +1,7 @@
 // Reduction by Householder reflectors: Hermitian to tridiagonal, general to bidiagonal.
 //
 // -DROWS_KERNEL  tridiagonalise for N <= 32: GROUP threads per matrix, a row of it and
-//                of Q in the registers of each
+//                of Q in the registers of each; BLOCKS on a multiprocessor
 // -DTRIDIAGONAL  tridiagonalise for larger N: one block per matrix
 // -DBIDIAGONAL   bidiagonalise for ROWS >= COLUMNS (of A^H with FLIP)
 // -DACCUMULATE   the product of the reflectors, one thread per column of it
@@ -36,7 +36,7 @@ __device__ inline Reflector reflector_of(Element alpha, REAL tail2) {
 #if defined(ROWS_KERNEL)
 #define LD (N | 1)
 
-extern "C" __global__ void __launch_bounds__(GROUP * GROUPS)
+extern "C" __global__ void __launch_bounds__(GROUP * GROUPS, BLOCKS)
     tridiagonalise(const REAL* a, REAL* q, REAL* diagonals, int* exponents, int* info,
                    i64 batch) {
     const int thread = threadIdx.x % GROUP, group = threadIdx.x / GROUP;
@@ -194,7 +194,6 @@ extern "C" __global__ void __launch_bounds__(SIDE * SPLIT)
         __syncthreads();
         for (int k = 0; k < N - 1; k++) {
             const Element* row_k = m + k * LD;  // of the column x, the conjugate
-            Element factor_sum;
             for (int i = side; i < N; i += SIDE) {
                 REAL tail2 = 0;
                 Element sum = zero();

@@ -13,6 +13,7 @@ import cupy
 
 from batchlas._kernels.cuda import reductions
 from batchlas._kernels.cuda.launch import (
+    compile_together,
     enqueue,
     local_bytes,
     packed,
@@ -76,6 +77,7 @@ def _run(
     """Enqueue the kernels over the batch, in pieces that fit in memory."""
     values, info, vectors = outputs
     batch = info.size
+    compile_together((plan.reduce, *plan.accumulate, plan.values, *plan.rotate))
     most = most_matrices(batch, plan.matrix_bytes(dtype), _LIMIT)
     workspace = _Workspace(plan, most, source.dtype)
     arrays = (source, values, info, *vectors)

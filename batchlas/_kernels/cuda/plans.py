@@ -117,9 +117,40 @@ def potrf_cta(n: int, dtype: str, uplo: str, local_bytes: int) -> Plan | None:
     shared = (width * padded + 2 * group + padded * (padded | 1)) * size
     if group > 1024 or shared > local_bytes:
         return None
+    if 2 * shared > local_bytes and group < 256:  # alone on its multiprocessor
+        group = 256
+        shared = (width * padded + 2 * group + padded * (padded | 1)) * size
+        if shared > local_bytes:
+            return None
     sizes = {"N": n, "UPPER": int(uplo == "U"), "GROUP": group}
     defines = _defines(dtype, PANEL=None, **sizes, WIDTH=width, PADDED=padded)
     return Plan("potrf.cu", "potrf", defines, group, 1, shared)
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """Plans of a factorisation by panels of ``width`` columns between products."""
+
+    copy: Plan
+    panel: Plan
+    finish: Plan
+    width: int
+
+
+@lru_cache(maxsize=1024)
+def potrf_blocked(n: int, dtype: str, uplo: str) -> Blocked | None:
+    """Return the plan of panels in registers, a thread per row: while a block can."""
+    if n > 1024:
+        return None
+    size = element_bytes(dtype)
+    width = 32 if size <= 8 and n <= 512 else 16
+    group = -(-n // 32) * 32
+    sizes = {"N": n, "UPPER": int(uplo == "U"), "GROUP": group, "WIDTH": width}
+    defines = _defines(dtype, BLOCKED=None, **sizes)
+    head = "potrf.cu", "copy_triangle", defines, 256, 1
+    panel = Plan("potrf.cu", "factor_panel", defines, group, 1, 2 * group * size)
+    finish = Plan("potrf.cu", "spoil_failed", defines, 256, 1, 0)
+    return Blocked(Plan(*head, 0, -(-n * n // 4096)), panel, finish, width)
 
 
 @lru_cache(maxsize=1024)

@@ -6,6 +6,8 @@
 // tiny   one thread per matrix, in registers, staged through shared memory
 // rows   GROUP threads per matrix, each with one row in registers
 // panel  one block per matrix in shared memory, in panels of WIDTH columns
+// blocked  panels of WIDTH columns in device memory, a thread per row; the products
+//        between them are the library's
 
 // Where the element (i, j), i >= j, of the lower factor lies in a C-order matrix. The
 // upper triangle is taken as the lower one of A^T = conj(A) = conj(L) L^T, so that L^T
@@ -216,5 +218,57 @@ extern "C" __global__ void __launch_bounds__(GROUP)
         if (thread == 0) info[b] = bad;
         __syncthreads();
     }
+}
+#endif
+
+#if defined(BLOCKED)
+// The read triangle, the other one zero.
+extern "C" __global__ void copy_triangle(const REAL* a, REAL* factor, i64 batch) {
+    for (i64 b = blockIdx.x; b < batch; b += gridDim.x) {
+        const i64 start = b * ((i64)N * N * PARTS);
+        for (int w = blockIdx.y * blockDim.x + threadIdx.x; w < N * N * PARTS;
+             w += gridDim.y * blockDim.x) {
+            const int e = w / PARTS, i = e / N, j = e - i * N;
+            factor[start + w] = (UPPER ? j < i : j > i) ? (REAL)0 : a[start + w];
+        }
+    }
+}
+
+// Factor the columns p .. p + WIDTH, from which the earlier ones have been taken away.
+extern "C" __global__ void __launch_bounds__(GROUP)
+    factor_panel(REAL* factor, int* info, i64 p, i64 batch) {
+    Element* columns = (Element*)shared_memory();
+    const int thread = threadIdx.x, i = (int)p + thread;
+    for (i64 b = blockIdx.x; b < batch; b += gridDim.x) {
+        REAL* matrix = factor + b * ((i64)N * N * PARTS);
+        Element row[WIDTH];
+        _Pragma("unroll") for (int j = 0; j < WIDTH; j++) {
+            const int column = (int)p + j;
+            row[j] = i == column ? one() : zero();  // past the end, an identity
+            if (i < N && column <= i) {
+                const REAL* word = matrix + (i64)place(i, column) * PARTS;
+                row[j] = element(word[0], word[PARTS - 1]);
+            }
+        }
+        int bad = 0;
+        factor_columns<WIDTH, (GROUP > 32 ? GROUP : 33)>(row, columns, GROUP, 0, thread, bad);
+        _Pragma("unroll") for (int j = 0; j < WIDTH; j++) {
+            const int column = (int)p + j;
+            if (i >= N || column >= N) continue;
+            const Element x = column <= i ? row[j] : zero();  // the product wrote there
+            REAL* word = matrix + (i64)place(i, column) * PARTS;
+            word[0] = real_part(x);
+            if (PARTS == 2) word[PARTS - 1] = imaginary_part(x);
+        }
+        if (thread == 0 && (p == 0 || info[b] == 0)) info[b] = bad ? (int)p + bad : 0;
+        __syncthreads();
+    }
+}
+
+extern "C" __global__ void spoil_failed(REAL* factor, const int* info, i64 batch) {
+    for (i64 b = blockIdx.x; b < batch; b += gridDim.x)
+        if (info[b])
+            for (int w = threadIdx.x; w < N * N * PARTS; w += blockDim.x)
+                factor[b * ((i64)N * N * PARTS) + w] = not_a_number();
 }
 #endif

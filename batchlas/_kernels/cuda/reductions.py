@@ -17,7 +17,7 @@ ROUNDS = 3
 """Times that the values and the rotations are taken up; one is the rule."""
 
 _SHARED_BYTES = 100 << 10  # of the kernels that can also do with fewer threads
-_ROWS = 32  # largest order that a thread per row keeps in registers
+_ROW_WORDS = 128  # 4-byte registers for the rows that a thread keeps
 _BLOCK = 128  # threads of a block that holds several matrices
 
 
@@ -161,7 +161,9 @@ def syev_tridiagonal(
     if n < 2:
         return None
     accumulate: tuple[Plan | None, ...] = ()
-    if n <= _ROWS:
+    rows = 2 if vectors else 1  # of the matrix and of its vectors
+    words = n * rows * element_bytes(dtype) // 4
+    if n <= 32 and words <= (_ROW_WORDS if dtype.startswith("float") else 64):
         reduce = _tridiagonal_rows(n, dtype, kind)
         reduced = reflectors = 0
     else:
@@ -204,9 +206,10 @@ def _tridiagonal_rows(n: int, dtype: str, kind: dict[str, int]) -> Plan:
     size = element_bytes(dtype)
     group = power_of_two(n)
     groups = _BLOCK // group
-    defines = _defines(
-        dtype, ROWS_KERNEL=None, N=n, **kind, GROUP=group, GROUPS=groups
-    )
+    words = n * size // 4 * (2 if kind["VECTORS"] else 1)
+    blocks = 5 if words <= 32 else 4 if words <= 64 else 2
+    sizes = {"N": n, "GROUP": group, "GROUPS": groups, "BLOCKS": blocks}
+    defines = _defines(dtype, ROWS_KERNEL=None, **kind, **sizes)
     shared = groups * (3 * group + n * (n | 1)) * size
     return Plan(
         "householder.cu", "tridiagonalise", defines, group * groups, groups, shared
