@@ -67,6 +67,16 @@ static void __syncwarp(unsigned = 0xffffffffu) {
     host::barrier(host::warp_arrivals[warp], host::warp_turns[warp], host::warp_size(warp));
 }
 
+static int __syncthreads_or(int x) {
+    static int any;
+    __syncthreads();
+    any = 0;
+    __syncthreads();
+    any |= x;
+    __syncthreads();
+    return any;
+}
+
 template <typename T>
 static T __shfl_sync(unsigned, T x, int lane, int = 32) {
     static_assert(sizeof(T) <= sizeof(double));

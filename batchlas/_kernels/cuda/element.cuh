@@ -62,6 +62,29 @@ __device__ inline bool is_finite_element(Element x) {
 
 __device__ inline float inverse_root(float x) { return rsqrtf(x); }
 __device__ inline double inverse_root(double x) { return rsqrt(x); }
+
+// The same for numbers that are neither tiny nor huge, without the library's branches:
+// the hardware's approximation and one step of Newton, or of third order.
+__device__ inline float quick_inverse_root(float x) {
+#ifdef __CUDA_ARCH__
+    float y;
+    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+#else
+    const float y = inverse_root(x);
+#endif
+    return y + 0.5f * y * (1.0f - x * y * y);
+}
+__device__ inline double quick_inverse_root(double x) {
+#ifdef __CUDA_ARCH__
+    double y;
+    asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
+#else
+    const double y = inverse_root(x);
+#endif
+    const double rest = 1.0 - x * y * y;
+    return y + y * rest * (0.5 + 0.375 * rest);
+}
+
 __device__ inline float root(float x) { return sqrtf(x); }
 __device__ inline double root(double x) { return sqrt(x); }
 
@@ -120,6 +143,12 @@ __device__ inline void wait_for_words() {
     asm volatile("cp.async.wait_all;" ::: "memory");
 #endif
 }
+
+// As many elements as one instruction moves; their address is a multiple of 16 bytes.
+#define PACK (16 / (int)sizeof(Element) > 0 ? 16 / (int)sizeof(Element) : 1)
+struct __align__(16) Pack {
+    Element x[PACK];
+};
 
 // Groups: GROUP threads work on one matrix, a power of two or all of a block ----------
 

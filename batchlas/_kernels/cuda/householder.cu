@@ -7,8 +7,9 @@
 // -DACCUMULATE   the product of the reflectors, one thread per column of it
 //
 // A reflector is I - tau v v^H with v = (1, x * factor), where x is what the reduced
-// matrix holds; H^H (alpha, x) = (beta, 0) with a real beta. The reduced matrix, tau and
-// factor go to a workspace. Every matrix is first brought near 1 by a power of two; one
+// matrix holds; H^H (alpha, x) = (beta, 0) with a real beta. Every x, as a line of LINE
+// elements with zeros around it, tau and factor go to a workspace; where the matrix does
+// not fit in shared memory it lies there too, after the lines (MATRIX elements in all). Every matrix is first brought near 1 by a power of two; one
 // that is not finite is replaced by zeros and has its info set.
 
 struct Reflector {
@@ -168,8 +169,8 @@ extern "C" __global__ void __launch_bounds__(SIDE * SPLIT)
     Element* inside = (Element*)shared_memory() + N + SPLIT * N + (SPLIT + 33) / PARTS + 1;
     const int side = threadIdx.x % SIDE, split = threadIdx.x / SIDE;
     for (i64 b = blockIdx.x; b < batch; b += gridDim.x) {
-        Element* kept = (Element*)reduced + b * (N * N);
-        Element* m = IN_SHARED ? inside : kept;
+        Element* lines = (Element*)reduced + b * MATRIX;
+        Element* m = IN_SHARED ? inside : lines + N * LINE;
         const REAL* source = a + b * ((i64)N * N * PARTS);
         REAL most = 0, worst = 0;
         for (int e = threadIdx.x; e < N * N; e += GROUP) {
@@ -254,9 +255,11 @@ extern "C" __global__ void __launch_bounds__(SIDE * SPLIT)
             exponents[b] = e;
             info[b] = worst > 0 ? N + 1 - (int)worst : 0;
         }
-        if (IN_SHARED && VECTORS)
-            for (int e = threadIdx.x; e < N * N; e += GROUP)
-                kept[e] = m[e / N * LD + e % N];
+        if (VECTORS)
+            for (int e = threadIdx.x; e < (N - 1) * LINE; e += GROUP) {
+                const int k = e / LINE, i = e - k * LINE;
+                lines[e] = i > k + 1 && i < N ? conjugate(m[k * LD + i]) : zero();
+            }
         __syncthreads();
     }
 }
@@ -273,8 +276,9 @@ extern "C" __global__ void __launch_bounds__(GROUP * GROUPS)
          first += (i64)gridDim.x * GROUPS) {
         const bool live = first + group < batch;
         const i64 b = live ? first + group : batch - 1;  // its results are not kept
-        Element* kept = (Element*)reduced + b * ((i64)ROWS * COLUMNS);
-        Element* m = IN_SHARED ? inside : kept;
+        Element* lines = (Element*)reduced + b * MATRIX;
+        Element* across = lines + COLUMNS * LINE;
+        Element* m = IN_SHARED ? inside : across + COLUMNS * LINE_ACROSS;
         const REAL* source = a + b * ((i64)ROWS * COLUMNS * PARTS);
         REAL most = 0, worst = 0;
         for (int e = thread; e < ROWS * COLUMNS; e += GROUP) {
@@ -346,9 +350,16 @@ extern "C" __global__ void __launch_bounds__(GROUP * GROUPS)
             exponents[b] = e;
             info[b] = worst > 0 ? ROWS + 1 - (int)worst : 0;
         }
-        if (IN_SHARED && VECTORS && live)
-            for (int e = thread; e < ROWS * COLUMNS; e += GROUP)
-                kept[e] = m[e / COLUMNS * LD + e % COLUMNS];
+        if (VECTORS && live) {
+            for (int e = thread; e < COLUMNS * LINE; e += GROUP) {
+                const int k = e / LINE, i = e - k * LINE;
+                lines[e] = i > k && i < ROWS ? m[i * LD + k] : zero();
+            }
+            for (int e = thread; e < (COLUMNS - 1) * LINE_ACROSS; e += GROUP) {
+                const int k = e / LINE_ACROSS, j = e - k * LINE_ACROSS;
+                across[e] = j > k + 1 && j < COLUMNS ? conjugate(m[k * LD + j]) : zero();
+            }
+        }
         group_sync<GROUP>();
     }
 }
@@ -356,41 +367,59 @@ extern "C" __global__ void __launch_bounds__(GROUP * GROUPS)
 
 #if defined(ACCUMULATE)
 // HEIGHT x WIDTH columns of the product of COUNT reflectors. The k-th begins in row
-// k + SHIFT; its x lies in column k of the reduced matrix, of STEP elements per row, or
-// conjugated in its row k (ACROSS). With ADJOINT the conjugate transpose is written.
-// `reflectors` holds PERIOD elements per matrix, of which ours begin at START. TILE
-// threads have a column each, which lies in shared memory.
+// k + SHIFT; its x is the k-th line of LINE elements, zero before and after it. With
+// ADJOINT the conjugate transpose is written. A matrix has MATRIX elements of lines, of
+// which ours begin at FIRST, and PERIOD of `reflectors`, from START on. TILE threads have
+// a column each, which lies in shared memory. LINE is a multiple of CHUNK.
+#define CHUNK 8
+
+__device__ inline void load_chunk(Element (&x)[CHUNK], const Element* line) {
+    _Pragma("unroll") for (int u = 0; u < CHUNK; u += PACK) {
+        const Pack pack = *(const Pack*)(line + u);
+        _Pragma("unroll") for (int w = 0; w < PACK; w++) x[u + w] = pack.x[w];
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(TILE * GROUPS)
-    accumulate(const REAL* reduced, const REAL* reflectors, REAL* q, i64 batch) {
+    accumulate(const REAL* lines, const REAL* reflectors, REAL* q, i64 batch) {
     const int thread = threadIdx.x % TILE, group = threadIdx.x / TILE;
-    Element* z = (Element*)shared_memory() + group * (HEIGHT * TILE) + thread;
+    Element* z = (Element*)shared_memory() + group * (LINE * TILE) + thread;
     const int column = blockIdx.y * TILE + thread;
     const int last = column - SHIFT < COUNT - 1 ? column - SHIFT : COUNT - 1;
     for (i64 first = (i64)blockIdx.x * GROUPS; first < batch;
          first += (i64)gridDim.x * GROUPS) {
         const i64 b = first + group;
         if (b >= batch || column >= WIDTH) continue;
-        const Element* m = (const Element*)reduced + b * MATRIX;
+        const Element* mine = (const Element*)lines + b * MATRIX + FIRST;
         const Element* both = (const Element*)reflectors + b * PERIOD + START;
-        for (int i = 0; i < HEIGHT; i++) z[i * TILE] = i == column ? one() : zero();
+        _Pragma("unroll 4") for (int i = 0; i < LINE; i++)
+            z[i * TILE] = i == column ? one() : zero();
         for (int k = last; k >= 0; k--) {
             const Element tau = both[2 * k], factor = both[2 * k + 1];
-            const int top = k + SHIFT;
-            Element sum = zero();
-            _Pragma("unroll 4") for (int i = top + 1; i < HEIGHT; i++) {
-                const Element x = ACROSS ? conjugate(m[k * STEP + i]) : m[i * STEP + k];
-                sum = sum + conjugate(x) * z[i * TILE];
+            const Element* line = mine + k * LINE;
+            const int top = k + SHIFT, start = (top + 1) / CHUNK * CHUNK;
+            Element sums[4] = {zero(), zero(), zero(), zero()};
+            _Pragma("unroll 1") for (int i = start; i < LINE; i += CHUNK) {
+                Element x[CHUNK], y[CHUNK];
+                load_chunk(x, line + i);
+                _Pragma("unroll") for (int u = 0; u < CHUNK; u++) y[u] = z[(i + u) * TILE];
+                _Pragma("unroll") for (int u = 0; u < CHUNK; u++)
+                    sums[u % 4] = sums[u % 4] + conjugate(x[u]) * y[u];
             }
+            const Element sum = sums[0] + sums[1] + (sums[2] + sums[3]);
             const Element f = tau * (z[top * TILE] + conjugate(factor) * sum);
             const Element f_x = f * factor;
             z[top * TILE] = z[top * TILE] - f;
-            _Pragma("unroll 4") for (int i = top + 1; i < HEIGHT; i++) {
-                const Element x = ACROSS ? conjugate(m[k * STEP + i]) : m[i * STEP + k];
-                z[i * TILE] = z[i * TILE] - f_x * x;
+            _Pragma("unroll 1") for (int i = start; i < LINE; i += CHUNK) {
+                Element x[CHUNK], y[CHUNK];
+                load_chunk(x, line + i);
+                _Pragma("unroll") for (int u = 0; u < CHUNK; u++) y[u] = z[(i + u) * TILE];
+                _Pragma("unroll") for (int u = 0; u < CHUNK; u++)
+                    z[(i + u) * TILE] = y[u] - f_x * x[u];
             }
         }
         REAL* target = q + b * ((i64)HEIGHT * WIDTH * PARTS);
-        for (int i = 0; i < HEIGHT; i++) {
+        _Pragma("unroll 4") for (int i = 0; i < HEIGHT; i++) {
             const Element x = ADJOINT ? conjugate(z[i * TILE]) : z[i * TILE];
             const i64 e = ADJOINT ? (i64)column * HEIGHT + i : (i64)i * WIDTH + column;
             target[e * PARTS] = real_part(x);

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import cupy
 
-from batchlas._kernels.cuda import reductions
+from batchlas._kernels.cuda import plans, reductions
 from batchlas._kernels.cuda.launch import (
     compile_together,
     enqueue,
@@ -41,9 +41,9 @@ def syev_tridiagonal(
         v = cupy.empty(a.shape, a.dtype) if vectors else None
         info = cupy.empty(a.shape[:-2], "i4")
         limit = local_bytes(a.data.device_id)
-        few = 1 << 14 if info.size >= 1 << 14 else 1
+        sized = batch_size(info.size)
         plan = required(
-            reductions.syev_tridiagonal(n, dtype, uplo, limit, few, vectors=vectors)
+            reductions.syev_tridiagonal(n, dtype, uplo, limit, sized, vectors=vectors)
         )
         results = () if v is None else (v,)
         _run(plan, source, dtype, (w, info, results))
@@ -60,12 +60,17 @@ def gesvd_bidiagonal(
         source = packed(a)
         u, s, vh, info = svd_results(a, job)
         limit = local_bytes(a.data.device_id)
-        few = 1 << 14 if info.size >= 1 << 14 else 1
-        plan = required(reductions.gesvd_bidiagonal(m, n, dtype, job, limit, few))
+        sized = batch_size(info.size)
+        plan = required(reductions.gesvd_bidiagonal(m, n, dtype, job, limit, sized))
         # The side with more rows first, as the plan has it.
         results = () if u is None else (vh, u) if m < n else (u, vh)
         _run(plan, source, dtype, (s, info, results))
     return u, s, vh, info
+
+
+def batch_size(batch: int) -> int:
+    """Return a batch as plans see it, which only size blocks by it."""
+    return min(plans.power_of_two(batch), 1 << 20)
 
 
 def _run(

@@ -114,14 +114,10 @@ def potrf_cta(n: int, dtype: str, uplo: str, local_bytes: int) -> Plan | None:
     size, width = element_bytes(dtype), 16
     padded = -(-n // width) * width
     group = max(64, -(-padded // 32) * 32)
-    shared = (width * padded + 2 * group + padded * (padded | 1)) * size
+    packed = padded * (padded + 1) // 2
+    shared = (width * padded + 2 * group + packed) * size
     if group > 1024 or shared > local_bytes:
         return None
-    if 2 * shared > local_bytes and group < 256:  # alone on its multiprocessor
-        group = 256
-        shared = (width * padded + 2 * group + padded * (padded | 1)) * size
-        if shared > local_bytes:
-            return None
     sizes = {"N": n, "UPPER": int(uplo == "U"), "GROUP": group}
     defines = _defines(dtype, PANEL=None, **sizes, WIDTH=width, PADDED=padded)
     return Plan("potrf.cu", "potrf", defines, group, 1, shared)

@@ -68,27 +68,31 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 }
 #else
 
+#if defined(PANEL)
+#define AT(i, j) ((i) * ((i) + 1) / 2 + (j))  // the lower triangle by rows, packed
+#else
+#define AT(i, j) ((i) * (N | 1) + (j))
+#endif
+
 // Bring the read triangle of a matrix into `tile` as a lower one, or the result back.
 template <int SIZE>
-__device__ inline void load_lower(Element* tile, int row_step, const REAL* a, int thread) {
+__device__ inline void load_lower(Element* tile, const REAL* a, int thread) {
     REAL* words = (REAL*)tile;
     _Pragma("unroll 4") for (int w = thread; w < N * N * PARTS; w += SIZE) {
-        const int e = w / PARTS, i = e / N, j = e - i * N;
-        const int place = UPPER ? j * row_step + i : i * row_step + j;
-        copy_word(words + place * PARTS + (w - e * PARTS), a + w);
+        const int e = w / PARTS, y = e / N, x = e - y * N;
+        const int i = UPPER ? x : y, j = UPPER ? y : x;
+        if (j <= i) copy_word(words + AT(i, j) * PARTS + (w - e * PARTS), a + w);
     }
 }
 
 template <int SIZE>
-__device__ inline void store_lower(const Element* tile, int row_step, REAL* factor, int bad,
-                                   int thread) {
+__device__ inline void store_lower(const Element* tile, REAL* factor, int bad, int thread) {
     const REAL* words = (const REAL*)tile;
     _Pragma("unroll 4") for (int w = thread; w < N * N * PARTS; w += SIZE) {
-        const int e = w / PARTS, i = e / N, j = e - i * N, part = w - e * PARTS;
-        const int place = UPPER ? j * row_step + i : i * row_step + j;
-        REAL x = words[place * PARTS + part];
-        if (UPPER ? i > j : j > i) x = 0;
-        factor[w] = bad ? not_a_number() : x;
+        const int e = w / PARTS, y = e / N, x = e - y * N;
+        const int i = UPPER ? x : y, j = UPPER ? y : x;
+        const REAL kept = j <= i ? words[AT(i, j) * PARTS + (w - e * PARTS)] : (REAL)0;
+        factor[w] = bad ? not_a_number() : kept;
     }
 }
 
@@ -115,32 +119,30 @@ __device__ inline void factor_columns(Element (&row)[COLUMNS], Element* columns,
 #endif
 
 #if defined(ROWS)
-#define LD (N | 1)
-
 extern "C" __global__ void __launch_bounds__(GROUP * GROUPS)
     potrf(const REAL* a, REAL* factor, int* info, i64 batch) {
     const int thread = threadIdx.x % GROUP, group = threadIdx.x / GROUP;
     Element* columns = (Element*)shared_memory() + group * 2 * GROUP;
-    Element* tile = (Element*)shared_memory() + GROUPS * 2 * GROUP + group * N * LD;
+    Element* tile = (Element*)shared_memory() + GROUPS * 2 * GROUP + group * N * (N | 1);
     for (i64 first = (i64)blockIdx.x * GROUPS; first < batch;
          first += (i64)gridDim.x * GROUPS) {
         const i64 b = first + group;
         const bool live = b < batch;
-        if (live) load_lower<GROUP>(tile, LD, a + b * (N * N * PARTS), thread);
+        if (live) load_lower<GROUP>(tile, a + b * (N * N * PARTS), thread);
         wait_for_words();
         group_sync<GROUP>();
         Element row[N];
         const int i = thread < N ? thread : N - 1;
         _Pragma("unroll") for (int j = 0; j < N; j++) {
-            row[j] = live && j <= thread ? tile[i * LD + j] : zero();
+            row[j] = live && j <= thread ? tile[AT(i, j)] : zero();
         }
         int bad = 0;
         factor_columns<N, GROUP>(row, columns, GROUP, 0, thread, bad);
         if (live && thread < N)
             _Pragma("unroll") for (int j = 0; j < N; j++)
-                if (j <= thread) tile[i * LD + j] = row[j];
+                if (j <= thread) tile[AT(i, j)] = row[j];
         group_sync<GROUP>();
-        if (live) store_lower<GROUP>(tile, LD, factor + b * (N * N * PARTS), bad, thread);
+        if (live) store_lower<GROUP>(tile, factor + b * (N * N * PARTS), bad, thread);
         if (live && thread == 0) info[b] = bad;
         group_sync<GROUP>();
     }
@@ -149,8 +151,6 @@ extern "C" __global__ void __launch_bounds__(GROUP * GROUPS)
 
 #if defined(PANEL)
 // PADDED is N rounded up to whole panels; the padding is an identity.
-#define LD (PADDED | 1)
-
 __device__ inline void update_tile(Element* tile, const Element* panel, int i0, int j0) {
     Element sum[4][4];
     _Pragma("unroll") for (int i = 0; i < 4; i++)
@@ -168,7 +168,7 @@ __device__ inline void update_tile(Element* tile, const Element* panel, int i0, 
     _Pragma("unroll") for (int i = 0; i < 4; i++)
         _Pragma("unroll") for (int j = 0; j < 4; j++)
         if (j0 + j <= i0 + i) {
-        Element& x = tile[(i0 + i) * LD + j0 + j];
+        Element& x = tile[AT(i0 + i, j0 + j)];
         x = x - sum[i][j];
     }
 }
@@ -182,9 +182,9 @@ extern "C" __global__ void __launch_bounds__(GROUP)
     for (i64 b = blockIdx.x; b < batch; b += gridDim.x) {
         for (int e = thread; e < (PADDED - N) * PADDED; e += GROUP) {
             const int i = N + e / PADDED, j = e % PADDED;
-            tile[i * LD + j] = i == j ? one() : zero();
+            if (j <= i) tile[AT(i, j)] = i == j ? one() : zero();
         }
-        load_lower<GROUP>(tile, LD, a + b * (N * N * PARTS), thread);
+        load_lower<GROUP>(tile, a + b * (N * N * PARTS), thread);
         wait_for_words();
         __syncthreads();
         int bad = 0;
@@ -193,12 +193,12 @@ extern "C" __global__ void __launch_bounds__(GROUP)
             const bool has_row = thread >= p && thread < PADDED;
             _Pragma("unroll") for (int j = 0; j < WIDTH; j++) {
                 const bool is_lower = has_row && p + j <= thread;
-                row[j] = is_lower ? tile[thread * LD + p + j] : zero();
+                row[j] = is_lower ? tile[AT(thread, p + j)] : zero();
             }
             factor_columns<WIDTH, GROUP>(row, columns, GROUP, p, thread, bad);
             if (has_row)
                 _Pragma("unroll") for (int j = 0; j < WIDTH; j++) {
-                    if (p + j <= thread) tile[thread * LD + p + j] = row[j];
+                    if (p + j <= thread) tile[AT(thread, p + j)] = row[j];
                     panel[j * PADDED + thread] = row[j];
                 }
             __syncthreads();
@@ -214,7 +214,7 @@ extern "C" __global__ void __launch_bounds__(GROUP)
             }
             __syncthreads();
         }
-        store_lower<GROUP>(tile, LD, factor + b * (N * N * PARTS), bad, thread);
+        store_lower<GROUP>(tile, factor + b * (N * N * PARTS), bad, thread);
         if (thread == 0) info[b] = bad;
         __syncthreads();
     }

@@ -13,11 +13,12 @@ from functools import lru_cache
 
 from batchlas._kernels.cuda.plans import Plan, _defines, element_bytes, power_of_two
 
-ROUNDS = 3
+ROUNDS = 2
 """Times that the values and the rotations are taken up; one is the rule."""
 
 _SHARED_BYTES = 100 << 10  # of the kernels that can also do with fewer threads
 _ROW_WORDS = 128  # 4-byte registers for the rows that a thread keeps
+_BLOCKS = 4096  # small blocks that a large device runs at a time
 _BLOCK = 128  # threads of a block that holds several matrices
 
 
@@ -76,7 +77,7 @@ def _room(order: int, *, vectors: bool) -> tuple[int, int]:
     """
     if not vectors:
         return 1 << 40, 30 * order + 8
-    return 5 * order * order // 4 + 8 * order, 3 * order + 8
+    return 3 * order * order // 2 + 8 * order, 3 * order + 8
 
 
 def _values(
@@ -85,19 +86,17 @@ def _values(
     real_bytes = 4 if dtype in ("float32", "complex64") else 8
     room, turns = _room(order, vectors=vectors)
     matrix_bytes = order * (2 * real_bytes + 4)
-    # A chain of rotations waits for itself: many half-empty warps hide that better
-    # than few full ones.
-    threads = 32 if batch >= 1 << 14 else 8
-    while threads > 1 and threads * matrix_bytes > _SHARED_BYTES:
-        threads //= 2
-    if threads * matrix_bytes > _SHARED_BYTES:
-        return None
-    sizes = {"N": order, "ROOM": f"{room}LL", "TURNS": turns, "THREADS": threads}
+    sizes = {"N": order, "ROOM": f"{room}LL", "TURNS": turns}
     flags = {"VECTORS": int(vectors), "DESCENDING": int(kind == "BIDIAGONAL")}
     defines = _real_defines(dtype, kind, **sizes, **flags)
-    return Plan(
-        "rotations.cu", "values", defines, threads, threads, threads * matrix_bytes
-    )
+    # A chain of rotations waits for itself, and threads of a warp for each other: as
+    # few matrices per block as still fill the device at once.
+    lanes = min(32, power_of_two(-(-batch // _BLOCKS)))
+    while lanes > 1 and lanes * matrix_bytes > _SHARED_BYTES:
+        lanes //= 2
+    if lanes * matrix_bytes > _SHARED_BYTES:
+        return None
+    return Plan("rotations.cu", "values", defines, lanes, lanes, lanes * matrix_bytes)
 
 
 def _real_defines(dtype: str, kind: str, **given: int | str) -> tuple[str, ...]:
@@ -129,23 +128,24 @@ def _rotate(
     )
 
 
-def _accumulate(
-    height: int, width: int, dtype: str, *, size: int, step: int, **what: int
-) -> Plan | None:
-    element = element_bytes(dtype)
+def _line(length: int) -> int:
+    """Return the length of a line in the workspace: whole chunks."""
+    return -(-length // 8) * 8
+
+
+def _accumulate(height: int, width: int, dtype: str, **what: int) -> Plan | None:
+    element, line = element_bytes(dtype), _line(height)
     tile = min(power_of_two(width), 64)
-    while tile > 1 and height * tile * element > _SHARED_BYTES:
+    while tile > 1 and line * tile * element > _SHARED_BYTES:
         tile //= 2
-    if height * tile * element > _SHARED_BYTES:
+    if line * tile * element > _SHARED_BYTES:
         return None
     groups = max(1, 64 // tile)
-    while groups > 1 and groups * height * tile * element > 48 << 10:
+    while groups > 1 and groups * line * tile * element > 48 << 10:
         groups //= 2
-    sizes = {"HEIGHT": height, "WIDTH": width, "MATRIX": f"{size}LL", "STEP": step}
-    defines = _defines(
-        dtype, ACCUMULATE=None, **sizes, **what, TILE=tile, GROUPS=groups
-    )
-    shared = groups * height * tile * element
+    sizes = {"HEIGHT": height, "WIDTH": width, "LINE": line}
+    defines = _defines(dtype, ACCUMULATE=None, **sizes, **what, TILE=tile, GROUPS=groups)
+    shared = groups * line * tile * element
     rows = -(-width // tile)
     return Plan(
         "householder.cu", "accumulate", defines, tile * groups, groups, shared, rows
@@ -167,14 +167,12 @@ def syev_tridiagonal(
         reduce = _tridiagonal_rows(n, dtype, kind)
         reduced = reflectors = 0
     else:
-        reduce, in_shared = _tridiagonal(n, dtype, kind, local_bytes)
-        reduced = n * n if vectors or not in_shared else 0
+        reduce, reduced = _tridiagonal(n, dtype, kind, local_bytes)
         reflectors = 2 * n
         if vectors:
-            what = {"COUNT": n - 1, "SHIFT": 1, "ACROSS": 1, "ADJOINT": 0}
-            places = {"PERIOD": 2 * n, "START": 0}
-            one = _accumulate(n, n, dtype, size=n * n, step=n, **what, **places)
-            accumulate = (one,)
+            what = {"COUNT": n - 1, "SHIFT": 1, "ADJOINT": 0}
+            places = {"MATRIX": reduced, "FIRST": 0, "PERIOD": 2 * n, "START": 0}
+            accumulate = (_accumulate(n, n, dtype, **what, **places),)
     values = _values(n, dtype, "TRIDIAGONAL", batch, vectors=vectors)
     rotate = ()
     if vectors:
@@ -218,7 +216,7 @@ def _tridiagonal_rows(n: int, dtype: str, kind: dict[str, int]) -> Plan:
 
 def _tridiagonal(
     n: int, dtype: str, kind: dict[str, int], local_bytes: int
-) -> tuple[Plan, bool]:
+) -> tuple[Plan, int]:
     size = element_bytes(dtype)
     parts = 2 if dtype.startswith("complex") else 1
     side = min(256, -(-n // 32) * 32)
@@ -226,11 +224,13 @@ def _tridiagonal(
     buffers = (n + split * n + (split + 33) // parts + 1) * size
     inside = n * (n | 1) * size
     in_shared = buffers + inside <= local_bytes
+    reduced = n * _line(n) + (0 if in_shared else n * n)
     sizes = {"COLUMNS": n, "SIDE": side, "SPLIT": split, "IN_SHARED": int(in_shared)}
-    defines = _defines(dtype, TRIDIAGONAL=None, **kind, **sizes)
+    places = {"LINE": _line(n), "MATRIX": reduced}
+    defines = _defines(dtype, TRIDIAGONAL=None, **kind, **sizes, **places)
     shared = buffers + (inside if in_shared else 0)
     plan = Plan("householder.cu", "tridiagonalise", defines, side * split, 1, shared)
-    return plan, in_shared
+    return plan, reduced
 
 
 @lru_cache(maxsize=1024)
@@ -239,17 +239,18 @@ def gesvd_bidiagonal(
 ) -> Reduction | None:
     """Return the plan of a singular value decomposition."""
     rows, columns, flip, vectors = max(m, n), min(m, n), m < n, job != "none"
-    reduce, in_shared = _bidiagonal(
-        (rows, columns), dtype, flip, vectors, local_bytes
+    reduce, reduced = _bidiagonal(
+        (rows, columns), dtype, local_bytes, flip=flip, vectors=vectors
     )
     values = _values(columns, dtype, "BIDIAGONAL", batch, vectors=vectors)
     accumulate: tuple[Plan | None, ...] = ()
     rotate: tuple[Plan | None, ...] = ()
     if vectors:
         kept = rows if job == "all" else columns
-        place = {"size": rows * columns, "step": columns, "PERIOD": 4 * columns}
-        left = {"COUNT": columns, "SHIFT": 0, "ACROSS": 0, "START": 0}
-        right = {"COUNT": columns - 1, "SHIFT": 1, "ACROSS": 1, "START": 2 * columns}
+        place = {"MATRIX": reduced, "PERIOD": 4 * columns}
+        left = {"COUNT": columns, "SHIFT": 0, "FIRST": 0, "START": 0}
+        right = {"COUNT": columns - 1, "SHIFT": 1, "START": 2 * columns}
+        right["FIRST"] = columns * _line(rows)
         accumulate = (
             _accumulate(rows, kept, dtype, **place, **left, ADJOINT=int(flip)),
             _accumulate(columns, columns, dtype, **place, **right, ADJOINT=int(not flip)),
@@ -260,14 +261,14 @@ def gesvd_bidiagonal(
                 columns, columns, columns, dtype, numbers=4, offset=0, across=int(not flip)
             ),
         )
-    reduced = rows * columns if vectors or not in_shared else 0
     parts = (reduce, accumulate, values, rotate)
     return _checked(parts, columns, reduced, 4 * columns, 4, vectors=vectors)
 
 
 def _bidiagonal(
-    shape: tuple[int, int], dtype: str, flip: bool, vectors: bool, local_bytes: int
-) -> tuple[Plan, bool]:
+    shape: tuple[int, int], dtype: str, local_bytes: int, *, flip: bool, vectors: bool
+) -> tuple[Plan, int]:
+    """Return the plan and the elements of its workspace per matrix."""
     size = element_bytes(dtype)
     rows, columns = shape
     inside, scratch = rows * (columns | 1) * size, 32 * 8
@@ -276,11 +277,14 @@ def _bidiagonal(
     while groups > 1 and groups * inside > 48 << 10:
         groups //= 2
     in_shared = scratch + inside <= local_bytes
+    lines = columns * (_line(rows) + _line(columns))
+    reduced = lines + (0 if in_shared else rows * columns)
     sizes = {"ROWS": rows, "COLUMNS": columns, "GROUP": group, "GROUPS": groups}
     flags = {"FLIP": int(flip), "VECTORS": int(vectors), "IN_SHARED": int(in_shared)}
-    defines = _defines(dtype, BIDIAGONAL=None, **sizes, **flags)
+    places = {"LINE": _line(rows), "LINE_ACROSS": _line(columns), "MATRIX": reduced}
+    defines = _defines(dtype, BIDIAGONAL=None, **sizes, **flags, **places)
     shared = scratch + (groups * inside if in_shared else 0)
     plan = Plan(
         "householder.cu", "bidiagonalise", defines, group * groups, groups, shared
     )
-    return plan, in_shared
+    return plan, reduced
