@@ -53,8 +53,10 @@ __device__ inline REAL infinity() { return (REAL)__int_as_float(0x7f800000); }
 __device__ inline Element failed_element() {
     return element(not_a_number(), not_a_number());
 }
-__device__ inline REAL size_of(REAL x) { return x < 0 ? -x : x; }
-__device__ inline REAL larger(REAL x, REAL y) { return x > y ? x : y; }
+__device__ inline float size_of(float x) { return fabsf(x); }
+__device__ inline double size_of(double x) { return fabs(x); }
+__device__ inline float larger(float x, float y) { return fmaxf(x, y); }  // not a NaN
+__device__ inline double larger(double x, double y) { return fmax(x, y); }
 __device__ inline bool is_finite(REAL x) { return size_of(x) < infinity(); }
 __device__ inline bool is_finite_element(Element x) {
     return is_finite(real_part(x)) && is_finite(imaginary_part(x));
@@ -135,6 +137,23 @@ __device__ inline void copy_word(REAL* shared, const REAL* source) {
                  : "memory");
 #else
     *shared = *source;
+#endif
+}
+
+// The same for 16 bytes at once.
+__device__ inline void copy_16_bytes(void* shared, const void* source) {
+#ifdef __CUDA_ARCH__
+    const unsigned target = (unsigned)__cvta_generic_to_shared(shared);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(target), "l"(source)
+                 : "memory");
+#else
+    for (int i = 0; i < 4; i++) ((int*)shared)[i] = ((const int*)source)[i];
+#endif
+}
+
+__device__ inline void prefetch(const void* source) {
+#ifdef __CUDA_ARCH__
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(source));
 #endif
 }
 

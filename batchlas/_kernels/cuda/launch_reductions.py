@@ -100,14 +100,16 @@ class _Workspace:
 
     def __init__(self, plan: Reduction, batch: int, dtype: cupy.dtype) -> None:
         real = dtype.char.lower()
+        lanes = plan.values.matrices
+        whole = -(-batch // lanes) * lanes  # blocks write their matrices side by side
         turns = plan.turns if plan.rotate else 0
         numbers = plan.room * plan.numbers if plan.rotate else 0
         self.reduced = cupy.empty((batch, plan.reduced), dtype)
         self.reflectors = cupy.empty((batch, plan.reflectors), dtype)
         self.diagonals = cupy.empty((batch, 2 * plan.order), real)
-        self.rotations = cupy.empty((batch, numbers), real)
+        self.rotations = cupy.empty((whole, numbers), real)
         self.floors = cupy.empty(batch, real)
-        self.sweeps = cupy.empty((batch, turns), "i8")
+        self.sweeps = cupy.empty((whole, turns), "i8")
         self.orders = cupy.empty((batch, plan.order), "i4")
         self.integers = cupy.empty((4, batch), "i4")
 
@@ -128,9 +130,10 @@ def _run_piece(
     for kernel, target in zip(plan.accumulate, vectors, strict=False):
         enqueue(kernel, batch, (reduced, reflectors, target))
     lists = pointer(work.rotations), pointer(work.sweeps), counts, pointer(work.orders)
+    lanes = plan.values.matrices
     for turn in range(plan.rounds):
         head = (diagonals, values, *lists, states, bottoms, pointer(work.floors))
         last = plan.rounds - 1
         enqueue(plan.values, batch, (*head, exponents, info, turn, last))
         for kernel, target in zip(plan.rotate, vectors, strict=True):
-            enqueue(kernel, batch, (target, *lists, states, info, turn))
+            enqueue(kernel, batch, (target, *lists, states, info, lanes))

@@ -77,7 +77,7 @@ def _room(order: int, *, vectors: bool) -> tuple[int, int]:
     """
     if not vectors:
         return 1 << 40, 30 * order + 8
-    return 3 * order * order // 2 + 8 * order, 3 * order + 8
+    return 2 * order * order + 8 * order, 4 * order + 8
 
 
 def _values(
@@ -85,7 +85,7 @@ def _values(
 ) -> Plan | None:
     real_bytes = 4 if dtype in ("float32", "complex64") else 8
     room, turns = _room(order, vectors=vectors)
-    matrix_bytes = order * (2 * real_bytes + 4)
+    matrix_bytes = order * (2 * real_bytes + 4) + 2 * real_bytes
     sizes = {"N": order, "ROOM": f"{room}LL", "TURNS": turns}
     flags = {"VECTORS": int(vectors), "DESCENDING": int(kind == "BIDIAGONAL")}
     defines = _real_defines(dtype, kind, **sizes, **flags)
@@ -110,19 +110,20 @@ def _rotate(
     size = element_bytes(dtype)
     room, turns = _room(order, vectors=True)
     tile = min(power_of_two(lines), 128)
-    while tile > 1 and width * (tile + 1) * size > _SHARED_BYTES:
+    deep = width + 8  # what a piece of rotations may run beyond the end
+    while tile > 1 and deep * (tile + 1) * size > _SHARED_BYTES:
         tile //= 2
-    if width * (tile + 1) * size > _SHARED_BYTES:
+    if deep * (tile + 1) * size > _SHARED_BYTES:
         return None
     groups = max(1, 64 // tile)
-    while groups > 1 and groups * width * (tile + 1) * size > 48 << 10:
+    while groups > 1 and groups * deep * (tile + 1) * size > 48 << 10:
         groups //= 2
     sizes = {"HEIGHT": lines, "WIDTH": width, "N": order, "TILE": tile}
     room_sizes = {"GROUPS": groups, "ROOM": f"{room}LL", "TURNS": turns}
     what = {"NUMBERS": numbers, "OFFSET": offset, "ACROSS": across}
     signed = int(numbers == 4 and offset == 0)
     defines = _defines(dtype, ROTATE=None, **sizes, **room_sizes, **what, SIGNED=signed)
-    shared = groups * width * (tile + 1) * size
+    shared = groups * deep * (tile + 1) * size
     return Plan(
         "rotations.cu", "rotate", defines, tile * groups, groups, shared, -(-lines // tile)
     )
@@ -136,16 +137,16 @@ def _line(length: int) -> int:
 def _accumulate(height: int, width: int, dtype: str, **what: int) -> Plan | None:
     element, line = element_bytes(dtype), _line(height)
     tile = min(power_of_two(width), 64)
-    while tile > 1 and line * tile * element > _SHARED_BYTES:
+    while tile > 1 and line * (tile + 2) * element > _SHARED_BYTES:
         tile //= 2
-    if line * tile * element > _SHARED_BYTES:
+    if line * (tile + 2) * element > _SHARED_BYTES:
         return None
     groups = max(1, 64 // tile)
-    while groups > 1 and groups * line * tile * element > 48 << 10:
+    while groups > 1 and groups * line * (tile + 2) * element > 48 << 10:
         groups //= 2
     sizes = {"HEIGHT": height, "WIDTH": width, "LINE": line}
     defines = _defines(dtype, ACCUMULATE=None, **sizes, **what, TILE=tile, GROUPS=groups)
-    shared = groups * line * tile * element
+    shared = groups * line * (tile + 2) * element
     rows = -(-width // tile)
     return Plan(
         "householder.cu", "accumulate", defines, tile * groups, groups, shared, rows

@@ -1,7 +1,8 @@
 // From a tridiagonal or bidiagonal matrix to its values: implicit QR. The chain of plane
 // rotations is scalar work, so one thread does it for one matrix, and writes the
 // rotations down; `rotate` then applies them to the rows of the vectors, which do not
-// depend on each other.
+// depend on each other. The threads of a block sweep together, each over its own rows, so
+// that they write side by side: the k-th rotations of all its matrices lie together.
 //
 // Room for rotations is limited, so both kernels run for several rounds: a matrix stops
 // when its room is full and goes on in the next round. `states` says where it is.
@@ -12,8 +13,11 @@
 
 enum State { RUNNING = 0, CONVERGED = 1, FINISHED = 2 };
 
-// A sweep over the rows first .. first + count, as one number.
-#define SWEEP(first, count) ((i64)(first) << 32 | (i64)(count))
+// A sweep as one number: which rotations of the list, the first row, how many.
+#define SWEEP(start, row, count) ((i64)(start) << 32 | (i64)(row) << 16 | (i64)(count))
+#define START_OF(sweep) ((int)((sweep) >> 32))
+#define ROW_OF(sweep) ((int)((sweep) >> 16 & 0xffff))
+#define COUNT_OF(sweep) ((int)((sweep) & 0xffff))
 
 struct __align__(2 * sizeof(REAL)) Pair {
     REAL c, s;
@@ -40,8 +44,7 @@ __device__ inline Plane plane_of(REAL f, REAL g) {
 #define E(i) e[(i) * LANES]
 
 __device__ inline bool is_small(REAL e, REAL above, REAL below, REAL floor) {
-    const REAL size = size_of(e);
-    return size <= floor || size <= epsilon() * (size_of(above) + size_of(below));
+    return size_of(e) <= larger(floor, epsilon() * (size_of(above) + size_of(below)));
 }
 
 // Order the values, the largest last or first, and say where each came from.
@@ -59,39 +62,9 @@ __device__ inline void sort_values(REAL* d, int* order) {
     }
 }
 
-// Writes rotations down, 16 bytes at a time in single precision too: every thread has a
-// list of its own, so that each store costs a transaction per thread.
-struct Writer {
-    Pair* target;
-    Pair held;
-    bool holds;
-
-    __device__ void add(REAL c, REAL s) {
-        if (!VECTORS) return;
-        if (sizeof(REAL) == 8) {
-            *target++ = {c, s};
-            return;
-        }
-        if (holds) {
-            struct __align__(16) Pairs {
-                Pair first, second;
-            };
-            *(Pairs*)target = {held, {c, s}};
-            target += 2;
-        }
-        held = {c, s};
-        holds = !holds;
-    }
-
-    __device__ void finish() {
-        if (holds) *target = held;
-    }
-};
-
 struct Progress {
-    int bottom;     // values below are done
-    i64 rotations;  // written down in this round
-    int sweeps;
+    int bottom;  // values below are done
+    int sweeps;  // of this round
     bool full;
 };
 
@@ -108,8 +81,7 @@ __device__ inline int top_of(const REAL* d, REAL* e, int bottom, REAL floor) {
 
 // One QR sweep over top .. bottom, shifted by the eigenvalue of the last 2 x 2 that is
 // nearer to its last element. Returns the last row that a small element precedes.
-__device__ inline int sweep(REAL* d, REAL* e, int top, int bottom, REAL floor,
-                            Writer& writer) {
+__device__ inline int sweep(REAL* d, REAL* e, int top, int bottom, REAL floor, Pair* list) {
     const REAL last = D(bottom), edge = E(bottom - 1);
     const REAL half = (D(bottom - 1) - last) / (2 * edge);
     const REAL length = root(half * half + 1);
@@ -117,10 +89,11 @@ __device__ inline int sweep(REAL* d, REAL* e, int top, int bottom, REAL floor,
     REAL g = D(top) - last + edge / (half + (half < 0 ? -length : length));
     REAL s = 1, c = 1, p = 0, next = D(top), off = E(top), above = 0;
     int split = top;
+    REAL *here_d = &D(top), *before_e = &E(top - 1);  // there is room before the first
     for (int i = top; i < bottom; i++) {
         const REAL here = next, f = s * off, b = c * off;
-        next = D(i + 1);
-        off = E(i + 1);  // of the last row, whatever lies there is not used
+        next = here_d[LANES];
+        off = before_e[2 * LANES];  // of the last row, whatever lies there is not used
         const Plane plane = plane_of(g, f);
         c = plane.c;
         s = plane.s;
@@ -129,17 +102,22 @@ __device__ inline int sweep(REAL* d, REAL* e, int top, int bottom, REAL floor,
         p = s * r;
         const REAL value = g + p;
         g = c * r - b;
-        D(i) = value;
-        if (i > top) {
-            E(i - 1) = plane.r;
-            if (is_small(plane.r, above, value, floor)) split = i;
-        }
+        *here_d = value;
+        *before_e = plane.r;
+        if (is_small(plane.r, above, value, floor)) split = i;
         above = value;
-        writer.add(c, s);
+        here_d += LANES;
+        before_e += LANES;
+        if (VECTORS) {
+            *list = {c, s};
+            list += LANES;
+        }
     }
-    D(bottom) = next - p;
-    E(bottom - 1) = g;
-    if (is_small(g, above, next - p, floor)) split = bottom;
+    const REAL value = next - p;
+    *here_d = value;
+    *before_e = g;
+    E(top - 1) = 0;
+    if (is_small(g, above, value, floor)) split = bottom;
     return split;
 }
 #else
@@ -161,16 +139,18 @@ __device__ inline REAL smaller_value(REAL f, REAL g, REAL h) {
     return 2 * (least * product) * u;
 }
 
-__device__ inline void note(Writer& writer, const Plane& right, const Plane& left) {
-    writer.add(right.c, right.s);
-    writer.add(left.c, left.s);
+__device__ inline void note(Pair*& list, const Plane& right, const Plane& left) {
+    if (!VECTORS) return;
+    list[0] = {right.c, right.s};
+    list[1] = {left.c, left.s};
+    list += 2 * LANES;
 }
 
 // One sweep of Golub, Kahan and Reinsch, or that of Demmel and Kahan without a shift,
 // which is the one to take where the block is singular or nearly so. Returns the last
 // row that a small element precedes.
 __device__ inline int sweep(REAL* d, REAL* e, int top, int bottom, REAL floor, REAL& least,
-                            Writer& writer) {
+                            Pair* list) {
     REAL shift = 0, above = 0, smallest = infinity();
     const REAL first = D(top);
     if (least > floor) {
@@ -194,7 +174,7 @@ __device__ inline int sweep(REAL* d, REAL* e, int top, int bottom, REAL floor, R
             c = right.c;
             c_old = left.c;
             if (size_of(above) < smallest) smallest = size_of(above);
-            note(writer, right, left);
+            note(list, right, left);
         }
         const REAL h = D(bottom) * c;
         D(bottom) = h * c_old;
@@ -219,7 +199,7 @@ __device__ inline int sweep(REAL* d, REAL* e, int top, int bottom, REAL floor, R
             g = left.s * after;
             off = left.c * after;
             if (size_of(above) < smallest) smallest = size_of(above);
-            note(writer, right, left);
+            note(list, right, left);
         }
         D(bottom) = here;
         E(bottom - 1) = f;
@@ -231,52 +211,65 @@ __device__ inline int sweep(REAL* d, REAL* e, int top, int bottom, REAL floor, R
 }
 #endif
 
+// The largest of a block's numbers; it is one warp or a part of one.
+__device__ inline int block_max(int x) {
+    const unsigned mask = LANES == 32 ? 0xffffffffu : (1u << LANES) - 1;
+    for (int step = LANES / 2; step > 0; step /= 2) {
+        const int other = __shfl_xor_sync(mask, x, step);
+        x = other > x ? other : x;
+    }
+    return x;
+}
+
 // Sweep until every off-diagonal element is small or the room is full.
-__device__ inline Progress iterate(REAL* d, REAL* e, int bottom, REAL floor, Pair* rotations,
-                                   i64* sweeps) {
-    Progress now = {bottom, 0, 0, false};
-    Writer writer = {rotations, {0, 0}, false};
-    int top = top_of(d, e, bottom, floor);
+__device__ inline Progress iterate(REAL* d, REAL* e, bool runs, int bottom, REAL floor,
+                                   Pair* rotations, i64* sweeps) {
+    Progress now = {bottom, 0, false};
+    int top = runs ? top_of(d, e, bottom, floor) : 0;
+    i64 start = 0;
 #if defined(BIDIAGONAL)
     REAL least = 0;  // the smallest diagonal element of the block, once it is known
     bool is_known = false;
 #endif
     while (true) {
-        if (top == now.bottom) {
+        while (runs && top == now.bottom) {
             now.bottom = top - 1;
-            if (now.bottom <= 0) break;
-            top = top_of(d, e, now.bottom, floor);
+            runs = now.bottom > 0;
+            if (runs) top = top_of(d, e, now.bottom, floor);
 #if defined(BIDIAGONAL)
             is_known = false;
 #endif
-            continue;
         }
-        const int last = now.bottom;
-        if (now.rotations + last - top > ROOM || now.sweeps == TURNS) {
-            now.full = true;
+        const int count = runs ? now.bottom - top : 0, longest = block_max(count);
+        if (longest == 0) break;
+        if (start + longest > ROOM || now.sweeps == TURNS) {
+            now.full = runs;
             break;
         }
+        if (VECTORS) sweeps[now.sweeps * LANES] = SWEEP(start, top, count);
+        if (runs) {
+            const int last = now.bottom;
 #if defined(TRIDIAGONAL)
-        const int split = sweep(d, e, top, last, floor, writer);
+            const int split = sweep(d, e, top, last, floor, rotations + start * LANES);
 #else
-        if (!is_known) {
-            least = infinity();
-            for (int i = top; i <= last; i++)
-                if (size_of(D(i)) < least) least = size_of(D(i));
-            is_known = true;
-        }
-        const int split = sweep(d, e, top, last, floor, least, writer);
+            if (!is_known) {
+                least = infinity();
+                for (int i = top; i <= last; i++)
+                    if (size_of(D(i)) < least) least = size_of(D(i));
+                is_known = true;
+            }
+            const int split =
+                sweep(d, e, top, last, floor, least, rotations + start * 2 * LANES);
 #endif
-        if (VECTORS) sweeps[now.sweeps] = SWEEP(top, last - top);
-        now.rotations += last - top;
-        now.sweeps++;
-        if (split > top) {
-            E(split - 1) = 0;
-            if (split < last) top = split;
-            else now.bottom--;
+            if (split > top) {
+                E(split - 1) = 0;
+                if (split < last) top = split;
+                else now.bottom--;
+            }
         }
+        start += longest;
+        now.sweeps++;
     }
-    writer.finish();
     return now;
 }
 
@@ -288,8 +281,8 @@ extern "C" __global__ void __launch_bounds__(32)
            int* orders, int* states, int* bottoms, REAL* floors, const int* exponents,
            int* info, i64 round, i64 last_round, i64 batch) {
     REAL* d = (REAL*)shared_memory() + threadIdx.x;
-    REAL* e = d + N * LANES;
-    int* order = (int*)((REAL*)shared_memory() + 2 * N * LANES) + threadIdx.x;
+    REAL* e = d + (N + 1) * LANES;  // the place before it is written too
+    int* order = (int*)((REAL*)shared_memory() + (2 * N + 2) * LANES) + threadIdx.x;
     for (i64 first = (i64)blockIdx.x * LANES; first < batch;
          first += (i64)gridDim.x * LANES) {
         const i64 b = first + threadIdx.x;
@@ -302,23 +295,25 @@ extern "C" __global__ void __launch_bounds__(32)
         if (!__syncthreads_or(runs)) continue;
         for (int w = threadIdx.x; w < live * 2 * N; w += LANES) {
             const int matrix = w / (2 * N), i = w - matrix * (2 * N);
-            ((REAL*)shared_memory())[i * LANES + matrix] = diagonals[first * 2 * N + w];
+            ((REAL*)shared_memory())[(i < N ? i : i + 1) * LANES + matrix] =
+                diagonals[first * 2 * N + w];
         }
         __syncthreads();
-        if (!runs) continue;
-        REAL floor;
+        REAL floor = 0;
         int bottom = N - 1;
-        if (round == 0) {
+        if (runs && round == 0) {
             REAL most = 0;
             for (int i = 0; i < N; i++) most = larger(most, larger(size_of(D(i)), size_of(E(i))));
             floor = most * epsilon() * (REAL)0.125;
             floors[b] = floor;
-        } else {
+        } else if (runs) {
             floor = floors[b];
             bottom = bottoms[b];
         }
-        const Progress now = iterate(d, e, bottom, floor, (Pair*)(rotations + b * ROOM * NUMBERS),
-                                     sweeps + b * TURNS);
+        Pair* list = (Pair*)rotations + (first * ROOM + threadIdx.x) * (NUMBERS / 2);
+        const Progress now = iterate(d, e, runs && bottom > 0, bottom, floor, list,
+                                     sweeps + first * TURNS + threadIdx.x);
+        if (!runs) continue;
         counts[b] = now.sweeps;
         if (now.full) {
             for (int i = 0; i < N; i++) {
@@ -356,24 +351,106 @@ extern "C" __global__ void __launch_bounds__(32)
 #if defined(ROTATE)
 // Lines of WIDTH elements, HEIGHT of them per matrix; the first N of each are turned.
 // A line is a row, or a column (ACROSS) of the array. TILE threads have a line each.
-// SIGNED says that a changed sign of a value is made good here.
+// `lanes` matrices have their rotations side by side, each as NUMBERS numbers of which
+// two from OFFSET on are ours. SIGNED says that a changed sign of a value is made good.
 #define STEP (TILE + 1)
-#define CHUNK (sizeof(Element) > 8 ? 4 : 8)
+#define CHUNK (N <= 32 || sizeof(Element) > 8 ? 4 : 8)
+#define AHEAD 32  // rotations between the one that is asked for and the one in use
+
+// At most CHUNK rotations of a sweep that follow each other.
+struct Piece {
+    int row, count;
+    Pair turns[CHUNK];
+};
+
+// Takes a matrix's rotations from device memory, a piece ahead of their use.
+struct Reader {
+    const Pair* list;
+    const i64* sweeps;
+    int step, lanes;  // between rotations in pairs, between sweeps
+    int left;         // sweeps after this one
+    int start, row, count;
+    i64 after;
+
+    __device__ void open(i64 sweep) {
+        start = START_OF(sweep);
+        row = ROW_OF(sweep);
+        count = COUNT_OF(sweep);
+        if (left > 0) after = sweeps[0];
+        sweeps += lanes;
+    }
+
+    // False where there is none left.
+    __device__ bool next(Piece& piece, int thread) {
+        while (count == 0) {
+            if (left == 0) return false;
+            left--;
+            open(after);
+        }
+        piece.row = row;
+        piece.count = count < CHUNK ? count : CHUNK;
+        const Pair* source = list + (i64)start * step;
+        _Pragma("unroll") for (int u = 0; u < CHUNK; u++)
+            if (u < piece.count) piece.turns[u] = source[u * step];
+        const int later = start + AHEAD + thread % CHUNK;
+        if (later < ROOM) prefetch(list + (i64)later * step);
+        start += piece.count;
+        row += piece.count;
+        count -= piece.count;
+        return true;
+    }
+};
+
+// Turn one line. Beyond the end of a piece the rotations are by nothing, which needs
+// CHUNK rows after the last.
+__device__ inline void turn(Element* z, const Piece& piece) {
+    z += piece.row * STEP;
+    Element x = z[0], y[CHUNK];
+    _Pragma("unroll") for (int u = 0; u < CHUNK; u++) y[u] = z[(u + 1) * STEP];
+    _Pragma("unroll") for (int u = 0; u < CHUNK; u++) {
+        const bool is_ours = u < piece.count;
+        const REAL c = is_ours ? piece.turns[u].c : (REAL)1;
+        const REAL s = is_ours ? piece.turns[u].s : (REAL)0;
+        const Element kept = x * c + y[u] * s;
+        x = y[u] * c - x * s;
+        y[u] = kept;
+    }
+    _Pragma("unroll") for (int u = 0; u < CHUNK; u++) z[u * STEP] = y[u];
+    z[CHUNK * STEP] = x;
+}
 
 extern "C" __global__ void __launch_bounds__(TILE * GROUPS)
     rotate(REAL* q, const REAL* rotations, const i64* sweeps, const int* counts,
-           const int* orders, const int* states, const int* info, i64 round, i64 batch) {
+           const int* orders, const int* states, const int* info, i64 lanes, i64 batch) {
     const int thread = threadIdx.x % TILE, group = threadIdx.x / TILE;
-    Element* tile = (Element*)shared_memory() + group * (WIDTH * STEP);
+    Element* tile = (Element*)shared_memory() + group * ((WIDTH + CHUNK) * STEP);
     const int start = blockIdx.y * TILE;
     const int lines = HEIGHT - start < TILE ? HEIGHT - start : TILE;
+    _Pragma("unroll") for (int j = 0; j < CHUNK; j++)
+        tile[(WIDTH + j) * STEP + thread] = zero();
     for (i64 first = (i64)blockIdx.x * GROUPS; first < batch;
          first += (i64)gridDim.x * GROUPS) {
         const i64 b = first + group;
         const bool live = b < batch && states[b] != FINISHED;
-        const int count = live ? counts[b] : 0;
         const bool is_done = live && states[b] == CONVERGED;
         REAL* words = q + (b < batch ? b : 0) * ((i64)HEIGHT * WIDTH * PARTS);
+        Reader reader;
+        Piece piece;
+        bool more = false;
+        if (live && thread < lines) {
+            const i64 side = b / lanes * lanes;
+            const int lane = (int)(b - side);
+            reader.list = (const Pair*)rotations +
+                          (side * ROOM + lane) * (NUMBERS / 2) + OFFSET / 2;
+            reader.sweeps = sweeps + side * TURNS + lane;
+            reader.step = (int)lanes * (NUMBERS / 2);
+            reader.lanes = (int)lanes;
+            reader.left = counts[b];
+            reader.count = 0;
+            if (reader.left > 0) reader.after = reader.sweeps[0];
+            reader.sweeps += lanes;
+            more = reader.next(piece, thread);
+        }
         if (live)
             for (int e = thread; e < (ACROSS ? TILE : lines) * WIDTH; e += TILE) {
                 const int line = ACROSS ? e % TILE : e / WIDTH;
@@ -384,38 +461,12 @@ extern "C" __global__ void __launch_bounds__(TILE * GROUPS)
                 tile[j * STEP + line] = element(words[at * PARTS], words[at * PARTS + PARTS - 1]);
             }
         group_sync<TILE * GROUPS <= 32 ? 32 : TILE>();
-        if (live && thread < lines) {
-            const REAL* numbers = rotations + b * ROOM * NUMBERS + OFFSET;
-            for (int s = 0; s < count; s++) {
-                const i64 which = sweeps[b * TURNS + s];
-                const int length = (int)(which & 0xffffffff);
-                Element* z = tile + (int)(which >> 32) * STEP + thread;
-                Element x = z[0];
-                int i = 0;
-                // What does not wait for the chain is asked for first.
-                for (; i + CHUNK <= length; i += CHUNK) {
-                    Pair turn[CHUNK];
-                    Element y[CHUNK];
-                    _Pragma("unroll") for (int u = 0; u < CHUNK; u++) {
-                        turn[u] = *(const Pair*)(numbers + (i + u) * NUMBERS);
-                        y[u] = z[(i + u + 1) * STEP];
-                    }
-                    _Pragma("unroll") for (int u = 0; u < CHUNK; u++) {
-                        const Element kept = x * turn[u].c + y[u] * turn[u].s;
-                        x = y[u] * turn[u].c - x * turn[u].s;
-                        y[u] = kept;
-                    }
-                    _Pragma("unroll") for (int u = 0; u < CHUNK; u++) z[(i + u) * STEP] = y[u];
-                }
-                for (; i < length; i++) {
-                    const Pair turn = *(const Pair*)(numbers + i * NUMBERS);
-                    const Element y = z[(i + 1) * STEP];
-                    z[i * STEP] = x * turn.c + y * turn.s;
-                    x = y * turn.c - x * turn.s;
-                }
-                z[length * STEP] = x;
-                numbers += length * NUMBERS;
-            }
+        while (more) {
+            Piece following;
+            following.count = 0;
+            more = reader.next(following, thread);
+            turn(tile + thread, piece);
+            piece = following;
         }
         group_sync<TILE * GROUPS <= 32 ? 32 : TILE>();
         if (live) {
