@@ -17,6 +17,7 @@ ROUNDS = 2
 """Times that the values and the rotations are taken up; one is the rule."""
 
 _SHARED_BYTES = 100 << 10  # of the kernels that can also do with fewer threads
+_LINE_WORDS = 128  # 4-byte registers for a thread's part of a line of vectors
 _ROW_WORDS = 128  # 4-byte registers for the rows that a thread keeps
 _BLOCKS = 4096  # small blocks that a large device runs at a time
 _BLOCK = 128  # threads of a block that holds several matrices
@@ -107,10 +108,46 @@ def _real_defines(dtype: str, kind: str, **given: int | str) -> tuple[str, ...]:
 def _rotate(
     lines: int, width: int, order: int, dtype: str, *, numbers: int, offset: int, across: int
 ) -> Plan | None:
-    size = element_bytes(dtype)
     room, turns = _room(order, vectors=True)
-    tile = min(power_of_two(lines), 128)
+    sizes = {"HEIGHT": lines, "WIDTH": width, "N": order, "ROOM": f"{room}LL"}
+    what = {"TURNS": turns, "NUMBERS": numbers, "OFFSET": offset, "ACROSS": across}
+    signed = {"SIGNED": int(numbers == 4 and offset == 0)}
+    shape = _rotate_registers(lines, order, dtype) or _rotate_shared(lines, width, dtype)
+    if shape is None:
+        return None
+    (tile, split, groups), shared = shape
+    how = {"TILE": tile, "SPLIT": max(1, split), "GROUPS": groups}
+    where = {"IN_REGISTERS": int(split > 0)}
+    defines = _defines(dtype, ROTATE=None, **sizes, **what, **signed, **how, **where)
+    threads, rows = tile * max(1, split) * groups, -(-lines // tile)
+    return Plan("rotations.cu", "rotate", defines, threads, groups, shared, rows)
+
+
+def _rotate_registers(
+    lines: int, order: int, dtype: str
+) -> tuple[tuple[int, int, int], int] | None:
+    """Return threads along the lines, per line, matrices per block; and bytes."""
+    size = element_bytes(dtype)
+    split = 1 if order * size // 4 <= _LINE_WORDS else 2
+    if -(-order // split) * size // 4 > _LINE_WORDS:
+        return None
+    tile = min(power_of_two(lines), 64 if split == 1 else 32)
+    if split == 2 and tile < 16:  # a warp has one matrix then
+        tile = 16
+    groups = max(1, 64 // (tile * split))
+    while groups > 1 and groups * order * (tile + 1) * size > 40 << 10:
+        groups //= 2
+    shared = groups * order * ((tile + 1) * size + 4)
+    return ((tile, split, groups), shared) if shared <= _SHARED_BYTES else None
+
+
+def _rotate_shared(
+    lines: int, width: int, dtype: str
+) -> tuple[tuple[int, int, int], int] | None:
+    """Return the same for lines in shared memory; no threads share a line."""
+    size = element_bytes(dtype)
     deep = width + 8  # what a piece of rotations may run beyond the end
+    tile = min(power_of_two(lines), 128)
     while tile > 1 and deep * (tile + 1) * size > _SHARED_BYTES:
         tile //= 2
     if deep * (tile + 1) * size > _SHARED_BYTES:
@@ -118,15 +155,7 @@ def _rotate(
     groups = max(1, 64 // tile)
     while groups > 1 and groups * deep * (tile + 1) * size > 48 << 10:
         groups //= 2
-    sizes = {"HEIGHT": lines, "WIDTH": width, "N": order, "TILE": tile}
-    room_sizes = {"GROUPS": groups, "ROOM": f"{room}LL", "TURNS": turns}
-    what = {"NUMBERS": numbers, "OFFSET": offset, "ACROSS": across}
-    signed = int(numbers == 4 and offset == 0)
-    defines = _defines(dtype, ROTATE=None, **sizes, **room_sizes, **what, SIGNED=signed)
-    shared = groups * deep * (tile + 1) * size
-    return Plan(
-        "rotations.cu", "rotate", defines, tile * groups, groups, shared, -(-lines // tile)
-    )
+    return (tile, 0, groups), groups * deep * (tile + 1) * size
 
 
 def _line(length: int) -> int:

@@ -9,7 +9,8 @@
 //
 // -DTRIDIAGONAL, -DBIDIAGONAL: the values (N of them), a block's threads a matrix each,
 //   ROOM rotations and TURNS sweeps per round; VECTORS says whether to write them down
-// -DROTATE: apply the rotations at OFFSET of every NUMBERS to lines of N elements
+// -DROTATE: apply the rotations at OFFSET of every NUMBERS to lines of N elements, which
+//   lie in shared memory or IN_REGISTERS
 
 enum State { RUNNING = 0, CONVERGED = 1, FINISHED = 2 };
 
@@ -348,7 +349,7 @@ extern "C" __global__ void __launch_bounds__(32)
 }
 #endif
 
-#if defined(ROTATE)
+#if defined(ROTATE) && !IN_REGISTERS
 // Lines of WIDTH elements, HEIGHT of them per matrix; the first N of each are turned.
 // A line is a row, or a column (ACROSS) of the array. TILE threads have a line each.
 // `lanes` matrices have their rotations side by side, each as NUMBERS numbers of which
@@ -489,6 +490,129 @@ extern "C" __global__ void __launch_bounds__(TILE * GROUPS)
             }
         }
         group_sync<TILE * GROUPS <= 32 ? 32 : TILE>();
+    }
+}
+#endif
+
+#if defined(ROTATE) && IN_REGISTERS
+// As above, but a line lies in the registers of SPLIT threads side by side, KEPT columns
+// in each. Sweeps are run through from end to end, so that every index is known when
+// this is compiled. With two threads, the right half is one sweep behind the left one,
+// whose last rotation takes in the first column of the right half.
+#define STEP (TILE + 1)
+#define KEPT ((N + SPLIT - 1) / SPLIT)
+#define CHUNK (sizeof(REAL) == 8 ? 8 : 16)
+
+__device__ inline void turn_two(Element& x, Element& y, Pair turn) {
+    const Element kept = x * turn.c + y * turn.s;
+    y = y * turn.c - x * turn.s;
+    x = kept;
+}
+
+__device__ inline Element of_neighbour(Element x) {
+#if PARTS == 2
+    return {__shfl_xor_sync(0xffffffffu, x.re, 1), __shfl_xor_sync(0xffffffffu, x.im, 1)};
+#else
+    return __shfl_xor_sync(0xffffffffu, x, 1);
+#endif
+}
+
+extern "C" __global__ void __launch_bounds__(TILE * SPLIT * GROUPS)
+    rotate(REAL* q, const REAL* rotations, const i64* sweeps, const int* counts,
+           const int* orders, const int* states, const int* info, i64 lanes, i64 batch) {
+    const int GROUP = TILE * SPLIT;
+    const int member = threadIdx.x % GROUP, group = threadIdx.x / GROUP;
+    const int line = member / SPLIT, half = member % SPLIT;
+    Element* tile = (Element*)shared_memory() + group * (N * STEP);
+    int* places = (int*)((Element*)shared_memory() + GROUPS * N * STEP) + group * N;
+    const int start = blockIdx.y * TILE;
+    const int lines = HEIGHT - start < TILE ? HEIGHT - start : TILE;
+    const int base = half * KEPT;
+    for (i64 first = (i64)blockIdx.x * GROUPS; first < batch;
+         first += (i64)gridDim.x * GROUPS) {
+        const i64 b = first + group;
+        const bool live = b < batch && states[b] != FINISHED;
+        const bool is_done = live && states[b] == CONVERGED;
+        REAL* words = q + (b < batch ? b : 0) * ((i64)HEIGHT * WIDTH * PARTS);
+        if (live)
+            for (int e = member; e < (ACROSS ? TILE : lines) * N; e += GROUP) {
+                const int i = ACROSS ? e % TILE : e / N, j = ACROSS ? e / TILE : e - i * N;
+                if (ACROSS && i >= lines) continue;
+                const i64 at = ACROSS ? (i64)j * HEIGHT + start + i
+                                      : (i64)(start + i) * WIDTH + j;
+                tile[j * STEP + i] = element(words[at * PARTS], words[at * PARTS + PARTS - 1]);
+            }
+        if (live)
+            for (int j = member; j < N; j += GROUP) {
+                const int from = is_done ? orders[b * N + j] : j;
+                places[from < 0 ? -1 - from : from] = from < 0 ? -1 - j : j;
+            }
+        group_sync<(TILE * SPLIT <= 32 ? 32 : TILE * SPLIT)>();
+        Element z[KEPT];
+        _Pragma("unroll") for (int j = 0; j < KEPT; j++)
+            z[j] = live && line < lines && base + j < N ? tile[(base + j) * STEP + line] : zero();
+        const i64 side = b / lanes * lanes;
+        const int lane = (int)(b - side), step = (int)lanes * (NUMBERS / 2);
+        const Pair* list =
+            (const Pair*)rotations + (side * ROOM + lane) * (NUMBERS / 2) + OFFSET / 2;
+        const i64* heads = sweeps + side * TURNS + lane;
+        const int count = live ? counts[b] : 0;
+        i64 after = count > 0 ? heads[0] : 0;
+        for (int turn = 0; turn < (SPLIT == 2 && count > 0 ? count + 1 : count); turn++) {
+            const int mine = turn - half;
+            const i64 head = after;
+            if (mine + 1 >= 0 && mine + 1 < count) after = heads[(i64)(mine + 1) * lanes];
+            // Rotation i of this sweep lies at list[(first_of_all + i) * step].
+            const bool is_mine = mine >= 0 && mine < count;
+            const int top = ROW_OF(head), end = is_mine ? top + COUNT_OF(head) : 0;
+            const Pair* source = list + (i64)(START_OF(head) - top) * step;
+            const int later = START_OF(head) + COUNT_OF(head) + 2 * member;
+            if (later < ROOM) prefetch(list + (i64)later * step);
+            _Pragma("unroll") for (int j = 0; j < KEPT; j += CHUNK) {
+                if (base + j >= end || base + j + CHUNK <= top) continue;
+                Pair turns[CHUNK];
+                _Pragma("unroll") for (int u = 0; u < CHUNK; u++) {
+                    const int i = base + j + u;
+                    turns[u] = {(REAL)1, (REAL)0};
+                    if (j + u < KEPT && i >= top && i < end) turns[u] = source[(i64)i * step];
+                }
+                _Pragma("unroll") for (int u = 0; u < CHUNK; u++)
+                    if (j + u + 1 < KEPT) turn_two(z[j + u], z[j + u + 1 < KEPT ? j + u + 1 : 0], turns[u]);
+            }
+            if (SPLIT == 2) {
+                Pair turn = {(REAL)1, (REAL)0};
+                const int i = KEPT - 1;
+                if (half == 0 && i >= top && i < end) turn = source[(i64)i * step];
+                Element border = of_neighbour(z[0]);
+                if (half == 0) turn_two(z[KEPT - 1], border, turn);
+                border = of_neighbour(border);
+                if (half == 1) z[0] = border;
+            }
+        }
+        group_sync<(TILE * SPLIT <= 32 ? 32 : TILE * SPLIT)>();
+        if (live && line < lines)
+            _Pragma("unroll") for (int j = 0; j < KEPT; j++) {
+                if (base + j >= N) continue;
+                const int place = places[base + j];
+                const bool turned = place < 0;
+                tile[(turned ? -1 - place : place) * STEP + line] =
+                    SIGNED && turned ? z[j] * (REAL)-1 : z[j];
+            }
+        group_sync<(TILE * SPLIT <= 32 ? 32 : TILE * SPLIT)>();
+        if (live) {
+            const bool failed = is_done && info[b] != 0;
+            for (int e = member; e < (ACROSS ? TILE : lines) * WIDTH; e += GROUP) {
+                const int i = ACROSS ? e % TILE : e / WIDTH;
+                const int j = ACROSS ? e / TILE : e - i * WIDTH;
+                if ((ACROSS && i >= lines) || (j >= N && !failed)) continue;
+                const i64 at = ACROSS ? (i64)j * HEIGHT + start + i
+                                      : (i64)(start + i) * WIDTH + j;
+                const Element x = failed ? failed_element() : tile[j * STEP + i];
+                words[at * PARTS] = real_part(x);
+                if (PARTS == 2) words[at * PARTS + PARTS - 1] = imaginary_part(x);
+            }
+        }
+        group_sync<(TILE * SPLIT <= 32 ? 32 : TILE * SPLIT)>();
     }
 }
 #endif
