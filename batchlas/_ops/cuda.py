@@ -37,6 +37,11 @@ POTRF = (Tiny(), Rows(), Cta(), Blocked())
 SYEV = (Jacobi(), Tridiagonal())
 GESVD = (Jacobi(), Bidiagonal())
 
+# Before the libraries where no table helps: the most specialised first.
+POTRF_ORDER = tuple(each.name for each in POTRF)
+SYEV_ORDER = tuple(each.name for each in SYEV)
+GESVD_ORDER = tuple(each.name for each in GESVD)
+
 # Every batch below this is one to a plan, which only sizes blocks by it.
 _FEW = 1
 

@@ -46,7 +46,7 @@ SPEC = select.OpSpec(
     keys=GesvdCall._fields,
     candidates=candidates,
     can_run=can_run,
-    last_resort=(Vendor.name, Threads.name),
+    last_resort=(*cuda.GESVD_ORDER, Vendor.name, Threads.name),
 )
 
 

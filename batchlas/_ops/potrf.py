@@ -95,7 +95,7 @@ SPEC = select.OpSpec(
     keys=PotrfCall._fields,
     candidates=candidates,
     can_run=can_run,
-    last_resort=(Vendor.name, Threads.name, Lane.name),
+    last_resort=(*cuda.POTRF_ORDER, Vendor.name, Threads.name, Lane.name),
     scratch=scratch,
 )
 

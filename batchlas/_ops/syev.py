@@ -44,7 +44,7 @@ SPEC = select.OpSpec(
     keys=SyevCall._fields,
     candidates=candidates,
     can_run=can_run,
-    last_resort=(Vendor.name, Threads.name),
+    last_resort=(*cuda.SYEV_ORDER, Vendor.name, Threads.name),
 )
 
 

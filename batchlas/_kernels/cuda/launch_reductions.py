@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from batchlas._kernels.cuda.reductions import Reduction
 
 _LIMIT = 1 << 30
+_BEYOND = 32  # numbers per matrix that are read past the last rotation
 
 
 def syev_tridiagonal(
@@ -107,7 +108,7 @@ class _Workspace:
         self.reduced = cupy.empty((batch, plan.reduced), dtype)
         self.reflectors = cupy.empty((batch, plan.reflectors), dtype)
         self.diagonals = cupy.empty((batch, 2 * plan.order), real)
-        self.rotations = cupy.empty((whole, numbers), real)
+        self.rotations = cupy.empty(whole * numbers + _BEYOND * lanes, real)
         self.floors = cupy.empty(batch, real)
         self.sweeps = cupy.empty((whole, turns), "i8")
         self.orders = cupy.empty((batch, plan.order), "i4")
@@ -130,10 +131,9 @@ def _run_piece(
     for kernel, target in zip(plan.accumulate, vectors, strict=False):
         enqueue(kernel, batch, (reduced, reflectors, target))
     lists = pointer(work.rotations), pointer(work.sweeps), counts, pointer(work.orders)
-    lanes = plan.values.matrices
     for turn in range(plan.rounds):
         head = (diagonals, values, *lists, states, bottoms, pointer(work.floors))
         last = plan.rounds - 1
         enqueue(plan.values, batch, (*head, exponents, info, turn, last))
         for kernel, target in zip(plan.rotate, vectors, strict=True):
-            enqueue(kernel, batch, (target, *lists, states, info, lanes))
+            enqueue(kernel, batch, (target, *lists, states, info))

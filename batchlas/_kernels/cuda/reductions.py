@@ -17,7 +17,6 @@ ROUNDS = 2
 """Times that the values and the rotations are taken up; one is the rule."""
 
 _SHARED_BYTES = 100 << 10  # of the kernels that can also do with fewer threads
-_LINE_WORDS = 128  # 4-byte registers for a thread's part of a line of vectors
 _ROW_WORDS = 128  # 4-byte registers for the rows that a thread keeps
 _BLOCKS = 4096  # small blocks that a large device runs at a time
 _BLOCK = 128  # threads of a block that holds several matrices
@@ -87,9 +86,6 @@ def _values(
     real_bytes = 4 if dtype in ("float32", "complex64") else 8
     room, turns = _room(order, vectors=vectors)
     matrix_bytes = order * (2 * real_bytes + 4) + 2 * real_bytes
-    sizes = {"N": order, "ROOM": f"{room}LL", "TURNS": turns}
-    flags = {"VECTORS": int(vectors), "DESCENDING": int(kind == "BIDIAGONAL")}
-    defines = _real_defines(dtype, kind, **sizes, **flags)
     # A chain of rotations waits for itself, and threads of a warp for each other: as
     # few matrices per block as still fill the device at once.
     lanes = min(32, power_of_two(-(-batch // _BLOCKS)))
@@ -97,6 +93,9 @@ def _values(
         lanes //= 2
     if lanes * matrix_bytes > _SHARED_BYTES:
         return None
+    sizes = {"N": order, "ROOM": f"{room}LL", "TURNS": turns, "LANES": lanes}
+    flags = {"VECTORS": int(vectors), "DESCENDING": int(kind == "BIDIAGONAL")}
+    defines = _real_defines(dtype, kind, **sizes, **flags)
     return Plan("rotations.cu", "values", defines, lanes, lanes, lanes * matrix_bytes)
 
 
@@ -106,45 +105,25 @@ def _real_defines(dtype: str, kind: str, **given: int | str) -> tuple[str, ...]:
 
 
 def _rotate(
-    lines: int, width: int, order: int, dtype: str, *, numbers: int, offset: int, across: int
+    lines: int, width: int, order: int, dtype: str, **what: int
 ) -> Plan | None:
     room, turns = _room(order, vectors=True)
     sizes = {"HEIGHT": lines, "WIDTH": width, "N": order, "ROOM": f"{room}LL"}
-    what = {"TURNS": turns, "NUMBERS": numbers, "OFFSET": offset, "ACROSS": across}
-    signed = {"SIGNED": int(numbers == 4 and offset == 0)}
-    shape = _rotate_registers(lines, order, dtype) or _rotate_shared(lines, width, dtype)
+    signed = {"TURNS": turns, "SIGNED": int(what["NUMBERS"] == 4 and not what["OFFSET"])}
+    shape = _lines_block(lines, width, dtype)
     if shape is None:
         return None
-    (tile, split, groups), shared = shape
-    how = {"TILE": tile, "SPLIT": max(1, split), "GROUPS": groups}
-    where = {"IN_REGISTERS": int(split > 0)}
-    defines = _defines(dtype, ROTATE=None, **sizes, **what, **signed, **how, **where)
-    threads, rows = tile * max(1, split) * groups, -(-lines // tile)
-    return Plan("rotations.cu", "rotate", defines, threads, groups, shared, rows)
+    (tile, groups), shared = shape
+    how = {"TILE": tile, "GROUPS": groups}
+    defines = _defines(dtype, ROTATE=None, **sizes, **what, **signed, **how)
+    rows = -(-lines // tile)
+    return Plan("rotations.cu", "rotate", defines, tile * groups, groups, shared, rows)
 
 
-def _rotate_registers(
-    lines: int, order: int, dtype: str
-) -> tuple[tuple[int, int, int], int] | None:
-    """Return threads along the lines, per line, matrices per block; and bytes."""
-    size = element_bytes(dtype)
-    split = 1 if order * size // 4 <= _LINE_WORDS else 2
-    if -(-order // split) * size // 4 > _LINE_WORDS:
-        return None
-    tile = min(power_of_two(lines), 64 if split == 1 else 32)
-    if split == 2 and tile < 16:  # a warp has one matrix then
-        tile = 16
-    groups = max(1, 64 // (tile * split))
-    while groups > 1 and groups * order * (tile + 1) * size > 40 << 10:
-        groups //= 2
-    shared = groups * order * ((tile + 1) * size + 4)
-    return ((tile, split, groups), shared) if shared <= _SHARED_BYTES else None
-
-
-def _rotate_shared(
+def _lines_block(
     lines: int, width: int, dtype: str
-) -> tuple[tuple[int, int, int], int] | None:
-    """Return the same for lines in shared memory; no threads share a line."""
+) -> tuple[tuple[int, int], int] | None:
+    """Return the lines of a block, its matrices, and its shared memory."""
     size = element_bytes(dtype)
     deep = width + 8  # what a piece of rotations may run beyond the end
     tile = min(power_of_two(lines), 128)
@@ -155,7 +134,7 @@ def _rotate_shared(
     groups = max(1, 64 // tile)
     while groups > 1 and groups * deep * (tile + 1) * size > 48 << 10:
         groups //= 2
-    return (tile, 0, groups), groups * deep * (tile + 1) * size
+    return (tile, groups), groups * deep * (tile + 1) * size
 
 
 def _line(length: int) -> int:
@@ -204,9 +183,12 @@ def syev_tridiagonal(
             places = {"MATRIX": reduced, "FIRST": 0, "PERIOD": 2 * n, "START": 0}
             accumulate = (_accumulate(n, n, dtype, **what, **places),)
     values = _values(n, dtype, "TRIDIAGONAL", batch, vectors=vectors)
-    rotate = ()
+    if values is None:
+        return None
+    rotate: tuple[Plan | None, ...] = ()
     if vectors:
-        rotate = (_rotate(n, n, n, dtype, numbers=2, offset=0, across=0),)
+        what = {"NUMBERS": 2, "OFFSET": 0, "ACROSS": 0, "LANES": values.matrices}
+        rotate = (_rotate(n, n, n, dtype, **what),)
     parts = (reduce, accumulate, values, rotate)
     return _checked(parts, n, reduced, reflectors, 2, vectors=vectors)
 
@@ -273,6 +255,8 @@ def gesvd_bidiagonal(
         (rows, columns), dtype, local_bytes, flip=flip, vectors=vectors
     )
     values = _values(columns, dtype, "BIDIAGONAL", batch, vectors=vectors)
+    if values is None:
+        return None
     accumulate: tuple[Plan | None, ...] = ()
     rotate: tuple[Plan | None, ...] = ()
     if vectors:
@@ -285,11 +269,12 @@ def gesvd_bidiagonal(
             _accumulate(rows, kept, dtype, **place, **left, ADJOINT=int(flip)),
             _accumulate(columns, columns, dtype, **place, **right, ADJOINT=int(not flip)),
         )
+        what = {"NUMBERS": 4, "LANES": values.matrices}
+        other = {**what, "OFFSET": 0, "ACROSS": int(not flip)}
+        what |= {"OFFSET": 2, "ACROSS": int(flip)}
         rotate = (
-            _rotate(rows, kept, columns, dtype, numbers=4, offset=2, across=int(flip)),
-            _rotate(
-                columns, columns, columns, dtype, numbers=4, offset=0, across=int(not flip)
-            ),
+            _rotate(rows, kept, columns, dtype, **what),
+            _rotate(columns, columns, columns, dtype, **other),
         )
     parts = (reduce, accumulate, values, rotate)
     return _checked(parts, columns, reduced, 4 * columns, 4, vectors=vectors)

@@ -9,8 +9,8 @@
 //
 // -DTRIDIAGONAL, -DBIDIAGONAL: the values (N of them), a block's threads a matrix each,
 //   ROOM rotations and TURNS sweeps per round; VECTORS says whether to write them down
-// -DROTATE: apply the rotations at OFFSET of every NUMBERS to lines of N elements, which
-//   lie in shared memory or IN_REGISTERS
+// -DROTATE: apply the rotations at OFFSET of every NUMBERS to lines of N elements
+// LANES matrices have their rotations side by side.
 
 enum State { RUNNING = 0, CONVERGED = 1, FINISHED = 2 };
 
@@ -40,7 +40,6 @@ __device__ inline Plane plane_of(REAL f, REAL g) {
 
 #if defined(TRIDIAGONAL) || defined(BIDIAGONAL)
 // The numbers of a block's matrices are interleaved: a thread's own bank.
-#define LANES ((int)blockDim.x)
 #define D(i) d[(i) * LANES]
 #define E(i) e[(i) * LANES]
 
@@ -214,7 +213,7 @@ __device__ inline int sweep(REAL* d, REAL* e, int top, int bottom, REAL floor, R
 
 // The largest of a block's numbers; it is one warp or a part of one.
 __device__ inline int block_max(int x) {
-    const unsigned mask = LANES == 32 ? 0xffffffffu : (1u << LANES) - 1;
+    const unsigned mask = 0xffffffffu >> (32 - LANES);
     for (int step = LANES / 2; step > 0; step /= 2) {
         const int other = __shfl_xor_sync(mask, x, step);
         x = other > x ? other : x;
@@ -277,7 +276,7 @@ __device__ inline Progress iterate(REAL* d, REAL* e, bool runs, int bottom, REAL
 // `bottoms` and `floors` carry a matrix over rounds; `orders` receives where each value
 // came from, with a minus sign (less one) where it changed its own. `counts` receives
 // the sweeps of this round. In the last round what still runs has failed.
-extern "C" __global__ void __launch_bounds__(32)
+extern "C" __global__ void __launch_bounds__(LANES)
     values(REAL* diagonals, REAL* values_, REAL* rotations, i64* sweeps, int* counts,
            int* orders, int* states, int* bottoms, REAL* floors, const int* exponents,
            int* info, i64 round, i64 last_round, i64 batch) {
@@ -349,13 +348,14 @@ extern "C" __global__ void __launch_bounds__(32)
 }
 #endif
 
-#if defined(ROTATE) && !IN_REGISTERS
+#if defined(ROTATE)
 // Lines of WIDTH elements, HEIGHT of them per matrix; the first N of each are turned.
 // A line is a row, or a column (ACROSS) of the array. TILE threads have a line each.
-// `lanes` matrices have their rotations side by side, each as NUMBERS numbers of which
-// two from OFFSET on are ours. SIGNED says that a changed sign of a value is made good.
+// A rotation is NUMBERS numbers of which two from OFFSET on are ours. SIGNED says that a
+// changed sign of a value is made good.
 #define STEP (TILE + 1)
 #define CHUNK (N <= 32 || sizeof(Element) > 8 ? 4 : 8)
+#define APART (LANES * NUMBERS / 2)  // pairs from one rotation to the next
 #define AHEAD 32  // rotations between the one that is asked for and the one in use
 
 // At most CHUNK rotations of a sweep that follow each other.
@@ -364,65 +364,80 @@ struct Piece {
     Pair turns[CHUNK];
 };
 
-// Takes a matrix's rotations from device memory, a piece ahead of their use.
+// Takes a matrix's rotations from device memory, a piece ahead of their use. Behind the
+// last one there is room for a piece.
 struct Reader {
-    const Pair* list;
+    const Pair *list, *at;
     const i64* sweeps;
-    int step, lanes;  // between rotations in pairs, between sweeps
-    int left;         // sweeps after this one
-    int start, row, count;
+    int left, row, count;  // sweeps after this one; what is left of this one
     i64 after;
 
-    __device__ void open(i64 sweep) {
-        start = START_OF(sweep);
-        row = ROW_OF(sweep);
-        count = COUNT_OF(sweep);
-        if (left > 0) after = sweeps[0];
-        sweeps += lanes;
+    __device__ void open(const Pair* rotations, const i64* first, int sweeps_in_all) {
+        list = rotations;
+        sweeps = first;
+        left = sweeps_in_all;
+        count = 0;
+        after = left > 0 ? sweeps[0] : 0;
     }
 
     // False where there is none left.
-    __device__ bool next(Piece& piece, int thread) {
+    __device__ bool next(Piece& piece) {
         while (count == 0) {
             if (left == 0) return false;
             left--;
-            open(after);
+            at = list + (i64)START_OF(after) * APART;
+            row = ROW_OF(after);
+            count = COUNT_OF(after);
+            sweeps += LANES;
+            if (left > 0) after = sweeps[0];
         }
         piece.row = row;
         piece.count = count < CHUNK ? count : CHUNK;
-        const Pair* source = list + (i64)start * step;
-        _Pragma("unroll") for (int u = 0; u < CHUNK; u++)
-            if (u < piece.count) piece.turns[u] = source[u * step];
-        const int later = start + AHEAD + thread % CHUNK;
-        if (later < ROOM) prefetch(list + (i64)later * step);
-        start += piece.count;
+        _Pragma("unroll") for (int u = 0; u < CHUNK; u++) piece.turns[u] = at[u * APART];
+        if (LANES == 1) prefetch(at + AHEAD * APART);
+        at += piece.count * APART;
         row += piece.count;
         count -= piece.count;
         return true;
     }
 };
 
+// The chain is one operation long: the product with y does not wait for x.
+__device__ inline float minus_product(float sum, float x, float y) { return fmaf(-x, y, sum); }
+__device__ inline double minus_product(double sum, double x, double y) { return fma(-x, y, sum); }
+#if PARTS == 2
+__device__ inline Element minus_product(Element sum, Element x, REAL y) {
+    return {minus_product(sum.re, x.re, y), minus_product(sum.im, x.im, y)};
+}
+#endif
+
 // Turn one line. Beyond the end of a piece the rotations are by nothing, which needs
 // CHUNK rows after the last.
-__device__ inline void turn(Element* z, const Piece& piece) {
+template <bool WHOLE>
+__device__ inline void turn_line(Element* z, const Piece& piece) {
     z += piece.row * STEP;
     Element x = z[0], y[CHUNK];
     _Pragma("unroll") for (int u = 0; u < CHUNK; u++) y[u] = z[(u + 1) * STEP];
     _Pragma("unroll") for (int u = 0; u < CHUNK; u++) {
-        const bool is_ours = u < piece.count;
+        const bool is_ours = WHOLE || u < piece.count;
         const REAL c = is_ours ? piece.turns[u].c : (REAL)1;
         const REAL s = is_ours ? piece.turns[u].s : (REAL)0;
         const Element kept = x * c + y[u] * s;
-        x = y[u] * c - x * s;
+        x = minus_product(y[u] * c, x, s);
         y[u] = kept;
     }
     _Pragma("unroll") for (int u = 0; u < CHUNK; u++) z[u * STEP] = y[u];
     z[CHUNK * STEP] = x;
 }
 
+__device__ inline void turn(Element* z, const Piece& piece) {
+    if (piece.count == CHUNK) turn_line<true>(z, piece);
+    else turn_line<false>(z, piece);
+}
+
 extern "C" __global__ void __launch_bounds__(TILE * GROUPS)
     rotate(REAL* q, const REAL* rotations, const i64* sweeps, const int* counts,
-           const int* orders, const int* states, const int* info, i64 lanes, i64 batch) {
+           const int* orders, const int* states, const int* info, i64 batch) {
     const int thread = threadIdx.x % TILE, group = threadIdx.x / TILE;
     Element* tile = (Element*)shared_memory() + group * ((WIDTH + CHUNK) * STEP);
     const int start = blockIdx.y * TILE;
@@ -439,18 +454,11 @@ extern "C" __global__ void __launch_bounds__(TILE * GROUPS)
         Piece piece;
         bool more = false;
         if (live && thread < lines) {
-            const i64 side = b / lanes * lanes;
+            const i64 side = b / LANES * LANES;
             const int lane = (int)(b - side);
-            reader.list = (const Pair*)rotations +
-                          (side * ROOM + lane) * (NUMBERS / 2) + OFFSET / 2;
-            reader.sweeps = sweeps + side * TURNS + lane;
-            reader.step = (int)lanes * (NUMBERS / 2);
-            reader.lanes = (int)lanes;
-            reader.left = counts[b];
-            reader.count = 0;
-            if (reader.left > 0) reader.after = reader.sweeps[0];
-            reader.sweeps += lanes;
-            more = reader.next(piece, thread);
+            reader.open((const Pair*)rotations + (side * ROOM + lane) * (NUMBERS / 2) + OFFSET / 2,
+                        sweeps + side * TURNS + lane, counts[b]);
+            more = reader.next(piece);
         }
         if (live)
             for (int e = thread; e < (ACROSS ? TILE : lines) * WIDTH; e += TILE) {
@@ -463,11 +471,12 @@ extern "C" __global__ void __launch_bounds__(TILE * GROUPS)
             }
         group_sync<TILE * GROUPS <= 32 ? 32 : TILE>();
         while (more) {
-            Piece following;
-            following.count = 0;
-            more = reader.next(following, thread);
+            Piece other;
+            more = reader.next(other);
             turn(tile + thread, piece);
-            piece = following;
+            if (!more) break;
+            more = reader.next(piece);
+            turn(tile + thread, other);
         }
         group_sync<TILE * GROUPS <= 32 ? 32 : TILE>();
         if (live) {
@@ -490,129 +499,6 @@ extern "C" __global__ void __launch_bounds__(TILE * GROUPS)
             }
         }
         group_sync<TILE * GROUPS <= 32 ? 32 : TILE>();
-    }
-}
-#endif
-
-#if defined(ROTATE) && IN_REGISTERS
-// As above, but a line lies in the registers of SPLIT threads side by side, KEPT columns
-// in each. Sweeps are run through from end to end, so that every index is known when
-// this is compiled. With two threads, the right half is one sweep behind the left one,
-// whose last rotation takes in the first column of the right half.
-#define STEP (TILE + 1)
-#define KEPT ((N + SPLIT - 1) / SPLIT)
-#define CHUNK (sizeof(REAL) == 8 ? 8 : 16)
-
-__device__ inline void turn_two(Element& x, Element& y, Pair turn) {
-    const Element kept = x * turn.c + y * turn.s;
-    y = y * turn.c - x * turn.s;
-    x = kept;
-}
-
-__device__ inline Element of_neighbour(Element x) {
-#if PARTS == 2
-    return {__shfl_xor_sync(0xffffffffu, x.re, 1), __shfl_xor_sync(0xffffffffu, x.im, 1)};
-#else
-    return __shfl_xor_sync(0xffffffffu, x, 1);
-#endif
-}
-
-extern "C" __global__ void __launch_bounds__(TILE * SPLIT * GROUPS)
-    rotate(REAL* q, const REAL* rotations, const i64* sweeps, const int* counts,
-           const int* orders, const int* states, const int* info, i64 lanes, i64 batch) {
-    const int GROUP = TILE * SPLIT;
-    const int member = threadIdx.x % GROUP, group = threadIdx.x / GROUP;
-    const int line = member / SPLIT, half = member % SPLIT;
-    Element* tile = (Element*)shared_memory() + group * (N * STEP);
-    int* places = (int*)((Element*)shared_memory() + GROUPS * N * STEP) + group * N;
-    const int start = blockIdx.y * TILE;
-    const int lines = HEIGHT - start < TILE ? HEIGHT - start : TILE;
-    const int base = half * KEPT;
-    for (i64 first = (i64)blockIdx.x * GROUPS; first < batch;
-         first += (i64)gridDim.x * GROUPS) {
-        const i64 b = first + group;
-        const bool live = b < batch && states[b] != FINISHED;
-        const bool is_done = live && states[b] == CONVERGED;
-        REAL* words = q + (b < batch ? b : 0) * ((i64)HEIGHT * WIDTH * PARTS);
-        if (live)
-            for (int e = member; e < (ACROSS ? TILE : lines) * N; e += GROUP) {
-                const int i = ACROSS ? e % TILE : e / N, j = ACROSS ? e / TILE : e - i * N;
-                if (ACROSS && i >= lines) continue;
-                const i64 at = ACROSS ? (i64)j * HEIGHT + start + i
-                                      : (i64)(start + i) * WIDTH + j;
-                tile[j * STEP + i] = element(words[at * PARTS], words[at * PARTS + PARTS - 1]);
-            }
-        if (live)
-            for (int j = member; j < N; j += GROUP) {
-                const int from = is_done ? orders[b * N + j] : j;
-                places[from < 0 ? -1 - from : from] = from < 0 ? -1 - j : j;
-            }
-        group_sync<(TILE * SPLIT <= 32 ? 32 : TILE * SPLIT)>();
-        Element z[KEPT];
-        _Pragma("unroll") for (int j = 0; j < KEPT; j++)
-            z[j] = live && line < lines && base + j < N ? tile[(base + j) * STEP + line] : zero();
-        const i64 side = b / lanes * lanes;
-        const int lane = (int)(b - side), step = (int)lanes * (NUMBERS / 2);
-        const Pair* list =
-            (const Pair*)rotations + (side * ROOM + lane) * (NUMBERS / 2) + OFFSET / 2;
-        const i64* heads = sweeps + side * TURNS + lane;
-        const int count = live ? counts[b] : 0;
-        i64 after = count > 0 ? heads[0] : 0;
-        for (int turn = 0; turn < (SPLIT == 2 && count > 0 ? count + 1 : count); turn++) {
-            const int mine = turn - half;
-            const i64 head = after;
-            if (mine + 1 >= 0 && mine + 1 < count) after = heads[(i64)(mine + 1) * lanes];
-            // Rotation i of this sweep lies at list[(first_of_all + i) * step].
-            const bool is_mine = mine >= 0 && mine < count;
-            const int top = ROW_OF(head), end = is_mine ? top + COUNT_OF(head) : 0;
-            const Pair* source = list + (i64)(START_OF(head) - top) * step;
-            const int later = START_OF(head) + COUNT_OF(head) + 2 * member;
-            if (later < ROOM) prefetch(list + (i64)later * step);
-            _Pragma("unroll") for (int j = 0; j < KEPT; j += CHUNK) {
-                if (base + j >= end || base + j + CHUNK <= top) continue;
-                Pair turns[CHUNK];
-                _Pragma("unroll") for (int u = 0; u < CHUNK; u++) {
-                    const int i = base + j + u;
-                    turns[u] = {(REAL)1, (REAL)0};
-                    if (j + u < KEPT && i >= top && i < end) turns[u] = source[(i64)i * step];
-                }
-                _Pragma("unroll") for (int u = 0; u < CHUNK; u++)
-                    if (j + u + 1 < KEPT) turn_two(z[j + u], z[j + u + 1 < KEPT ? j + u + 1 : 0], turns[u]);
-            }
-            if (SPLIT == 2) {
-                Pair turn = {(REAL)1, (REAL)0};
-                const int i = KEPT - 1;
-                if (half == 0 && i >= top && i < end) turn = source[(i64)i * step];
-                Element border = of_neighbour(z[0]);
-                if (half == 0) turn_two(z[KEPT - 1], border, turn);
-                border = of_neighbour(border);
-                if (half == 1) z[0] = border;
-            }
-        }
-        group_sync<(TILE * SPLIT <= 32 ? 32 : TILE * SPLIT)>();
-        if (live && line < lines)
-            _Pragma("unroll") for (int j = 0; j < KEPT; j++) {
-                if (base + j >= N) continue;
-                const int place = places[base + j];
-                const bool turned = place < 0;
-                tile[(turned ? -1 - place : place) * STEP + line] =
-                    SIGNED && turned ? z[j] * (REAL)-1 : z[j];
-            }
-        group_sync<(TILE * SPLIT <= 32 ? 32 : TILE * SPLIT)>();
-        if (live) {
-            const bool failed = is_done && info[b] != 0;
-            for (int e = member; e < (ACROSS ? TILE : lines) * WIDTH; e += GROUP) {
-                const int i = ACROSS ? e % TILE : e / WIDTH;
-                const int j = ACROSS ? e / TILE : e - i * WIDTH;
-                if ((ACROSS && i >= lines) || (j >= N && !failed)) continue;
-                const i64 at = ACROSS ? (i64)j * HEIGHT + start + i
-                                      : (i64)(start + i) * WIDTH + j;
-                const Element x = failed ? failed_element() : tile[j * STEP + i];
-                words[at * PARTS] = real_part(x);
-                if (PARTS == 2) words[at * PARTS + PARTS - 1] = imaginary_part(x);
-            }
-        }
-        group_sync<(TILE * SPLIT <= 32 ? 32 : TILE * SPLIT)>();
     }
 }
 #endif
