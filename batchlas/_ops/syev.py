@@ -12,6 +12,7 @@ from batchlas._backends import in_host_memory
 from batchlas._kernels import eigen
 from batchlas._kernels.limits import JACOBI_LARGEST, QL_LARGEST, ql_capacity
 from batchlas._kernels.renderer_choice import DPEX, renderer_for
+from batchlas._ops import cuda
 from batchlas._ops.families import (
     Threads,
     Vendor,
@@ -62,7 +63,7 @@ def candidates(dtype: str, kind: str) -> tuple[select.Family, ...]:
     lanes are the most that there are.
     """
     if kind == "cupy":
-        return library_families(dtype, kind)
+        return (*cuda.SYEV, *library_families(dtype, kind))
     real_bytes = 4 if dtype in ("float32", "complex64") else 8
     least = 64 if dtype == "float64" else 32
     widths = (least // real_bytes, 2 * least // real_bytes)
@@ -72,6 +73,8 @@ def candidates(dtype: str, kind: str) -> tuple[select.Family, ...]:
 
 def can_run(choice: select.Family, call: SyevCall, device: Device) -> bool:
     """Whether a choice would solve this call rightly."""
+    if choice in cuda.SYEV:
+        return cuda.can_run_syev(choice, call, device)
     if not isinstance(choice, Jacobi | QL):
         return can_run_library(choice, call, device)
     rendering = renderer_for(device)
@@ -94,7 +97,13 @@ SPEC = select.OpSpec(
     keys=SyevCall._fields,
     candidates=candidates,
     can_run=can_run,
-    last_resort=(Vendor.name, Threads.name, Jacobi.name, QL.name),
+    last_resort=(
+        *cuda.SYEV_ORDER,
+        Vendor.name,
+        Threads.name,
+        Jacobi.name,
+        QL.name,
+    ),
 )
 
 
@@ -127,6 +136,8 @@ def syev(backend: Backend, a: Any, uplo: str, *, vectors: bool) -> tuple[Any, An
     """
 
     def launch(choice: select.Family) -> tuple[Any, Any, Any]:
+        if choice in cuda.SYEV:
+            return cuda.syev(choice, a, uplo, vectors=vectors)
         if isinstance(choice, Jacobi | QL):
             return _launch_native(backend, a, uplo, choice, vectors=vectors)
         return adapter_of(backend.kind, choice.name).syev(a, uplo, vectors=vectors)

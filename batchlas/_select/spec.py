@@ -74,6 +74,17 @@ class OpSpec:
     scratch: Callable[[Family, Any, Device], Layout | None] = no_scratch
 
     def families(self, dtype: str) -> tuple[type[Family], ...]:
-        """Return the families of every kind of array: all that a table may spell."""
-        found = [type(each) for kind in KINDS for each in self.candidates(dtype, kind)]
-        return tuple(dict.fromkeys(found))
+        """Return the families of every kind of array: all that a table may spell.
+
+        Raises
+        ------
+        ValueError
+            If two families share a name: a spelling must mean one of them.
+        """
+        every = [type(each) for kind in KINDS for each in self.candidates(dtype, kind)]
+        found = tuple(dict.fromkeys(every))
+        names = [each.name for each in found]
+        if len(set(names)) < len(names):
+            message = f"{self.op} has two families of one name: {', '.join(names)}"
+            raise ValueError(message)
+        return found
