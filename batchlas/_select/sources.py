@@ -1,8 +1,10 @@
 """The fingerprint of an op's kernels, by which a table tells that it has grown stale.
 
-Decided here: which sources count. They are the op's own module and all kernels, vendor
-adapters and parts of the kernel compiler that it imports, directly or not. Adapters are
-imported by name, so all of them count.
+Decided here: which sources count. On devices of SYCL they are the op's own module and
+all kernels and parts of the kernel compiler that it imports, directly or not; on those
+of CUDA the module of the CUDA families and their sources. The vendor's adapters are
+imported by name, so all of the device's kind count. Neither kind of device minds what
+changes for the other.
 """
 
 from __future__ import annotations
@@ -23,27 +25,38 @@ _IMPORT = re.compile(
     re.MULTILINE,
 )
 _COUNTED = ("_ops", "_kernels", "_vendor")
+_CUDA_FAMILIES = _PACKAGE / "_ops" / "cuda.py"
+_CUDA_KERNELS = _PACKAGE / "_kernels" / "cuda"
+_CUDA_ADAPTERS = ("cuda_", "cusolver", "stage", "xsyev")
 
 
 @cache
-def kernels_hash(op: str) -> str | None:
+def kernels_hash(op: str, device: str) -> str | None:
     """Return 8 hex digits of the sources behind an op; None if they cannot be read.
 
     Parameters
     ----------
     op : str
         The op's name, which is its module's in ``batchlas._ops``.
+    device : str
+        The device's key, such as ``cpu_avx512`` or ``sm_90``.
     """
-    digest = hashlib.sha256()
-    sources = _closure(_PACKAGE / "_ops" / f"{op}.py")
-    if not sources:
+    module = _PACKAGE / "_ops" / f"{op}.py"
+    if not module.is_file():
         return None  # an op of a test, or a package in an archive
-    adapters = (_PACKAGE / "_vendor").glob("*.py")
-    # CUDA sources lie beside the modules that compile them.
-    cuda = [each for source in sources for each in source.parent.glob("*.cu*")]
-    for source in sorted({*sources, *adapters, *cuda}):
+    of_cuda = device.startswith("sm_")
+    sources = _closure(_CUDA_FAMILIES if of_cuda else module)
+    sources |= {*_CUDA_KERNELS.glob("*.cu*")}
+    sources |= {each for each in (_PACKAGE / "_vendor").iterdir() if each.is_file()}
+    digest = hashlib.sha256()
+    for source in sorted(each for each in sources if _is_cuda(each) == of_cuda):
         digest.update(source.read_bytes())
     return digest.hexdigest()[:8]
+
+
+def _is_cuda(source: Path) -> bool:
+    adapter = source.parent.name == "_vendor" and source.name.startswith(_CUDA_ADAPTERS)
+    return adapter or source == _CUDA_FAMILIES or source.parent == _CUDA_KERNELS
 
 
 def _closure(start: Path) -> set[Path]:
@@ -63,7 +76,8 @@ def _imported(source: Path) -> Iterator[Path]:
         parts = dotted.strip(".").split(".")
         if parts[0] not in _COUNTED:
             continue
-        yield from _files(parts)
+        if parts != ["_ops"]:  # it lists the other ops too
+            yield from _files(parts)
         for name in re.findall(r"\w+", match[2] or ""):
             yield from _files([*parts, name])
 

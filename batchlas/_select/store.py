@@ -140,7 +140,7 @@ def _knows(table: Table, kind: str) -> bool:
 
 def is_stale(table: Table) -> bool:
     """Whether a table was measured with other kernels than there are now."""
-    now, then = kernels_hash(table.op), table.facts.get("kernels")
+    now, then = kernels_hash(table.op, table.device), table.facts.get("kernels")
     return None not in (now, then) and now != then
 
 

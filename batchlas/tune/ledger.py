@@ -57,7 +57,7 @@ class Record:
     @property
     def is_current(self) -> bool:
         """Whether it was measured with the kernels that there are now."""
-        return self.kernels == kernels_hash(self.op)
+        return self.kernels == kernels_hash(self.op, self.device)
 
     @property
     def rank(self) -> tuple[bool, int]:

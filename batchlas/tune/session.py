@@ -154,13 +154,14 @@ class Session:
         for choice, why in timing.notes.items():
             if not why.startswith(SLOW):
                 self._shown.say(f"{describe(cell)}: {choice}: {why}")
+        device = cell.target.device.key
         record = ledger.Record(
             op=cell.spec.op,
-            device=cell.target.device.key,
+            device=device,
             key=cell.call._asdict(),
             times=timing.times,
             fidelity=fidelity,
-            kernels=kernels_hash(cell.spec.op) or "00000000",
+            kernels=kernels_hash(cell.spec.op, device) or "00000000",
             notes=timing.notes,
             commit=self._commit,
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from select_cases import POTRF, SM_90, Tiny, Vendor, call, op_spec, row, table
 
@@ -81,7 +83,7 @@ def test_a_stale_table_warns_once_and_stays_in_use(folder):
 
 @pytest.mark.filterwarnings("error::batchlas.exceptions.StaleTableWarning")
 def test_a_table_of_these_very_kernels_is_not_stale(folder):
-    now = sources.kernels_hash("potrf")
+    now = sources.kernels_hash("potrf", "sm_90")
     (folder / FILE).write_text(stamped("potrf", now))
     assert pick(POTRF, call(), SM_90) == Tiny()
 
@@ -95,7 +97,28 @@ def test_shipped_tables_do_not_warn_users():
 def test_the_hash_covers_what_an_op_imports_and_the_adapters():
     names = {path.name for path in sources._closure(sources._PACKAGE / "_ops/potrf.py")}
     assert {"potrf.py", "lane.py", "schedule.py", "opencl.py", "limits.py"} <= names
-    hashes = {op: sources.kernels_hash(op) for op in ("potrf", "syev", "gesvd")}
+    ops = "potrf", "syev", "gesvd"
+    hashes = {op: sources.kernels_hash(op, "cpu_avx512") for op in ops}
     assert len(set(hashes.values())) == 3
     assert all(len(each) == 8 for each in hashes.values())
-    assert sources.kernels_hash("no_such_op") is None
+    assert sources.kernels_hash("no_such_op", "cpu_avx512") is None
+
+
+def test_devices_of_one_kind_do_not_mind_the_other_kinds_sources(monkeypatch):
+    def hashes():
+        sources.kernels_hash.cache_clear()
+        return [sources.kernels_hash("syev", key) for key in ("cpu_avx512", "sm_90")]
+
+    before = hashes()
+    read = Path.read_bytes
+    for suffix, kept in ((".cu", 0), ("onemkl.py", 1), ("syev.py", 1)):
+        monkeypatch.setattr(
+            Path,
+            "read_bytes",
+            lambda path, suffix=suffix: read(path) + path.name.endswith(suffix) * b"#",
+        )
+        after = hashes()
+        assert after[kept] == before[kept]
+        assert after[1 - kept] != before[1 - kept]
+    monkeypatch.undo()
+    sources.kernels_hash.cache_clear()
