@@ -46,10 +46,10 @@ def kernels_hash(op: str, device: str) -> str | None:
         return None  # an op of a test, or a package in an archive
     of_cuda = device.startswith("sm_")
     sources = _closure(_CUDA_FAMILIES if of_cuda else module)
-    sources |= {*_CUDA_KERNELS.glob("*.cu*")}
-    sources |= {each for each in (_PACKAGE / "_vendor").iterdir() if each.is_file()}
+    by_name = {*_CUDA_KERNELS.glob("*.cu*"), *(_PACKAGE / "_vendor").glob("*.*")}
+    sources |= {each for each in by_name if _is_cuda(each) == of_cuda}
     digest = hashlib.sha256()
-    for source in sorted(each for each in sources if _is_cuda(each) == of_cuda):
+    for source in sorted(sources):
         digest.update(source.read_bytes())
     return digest.hexdigest()[:8]
 
@@ -60,13 +60,21 @@ def _is_cuda(source: Path) -> bool:
 
 
 def _closure(start: Path) -> set[Path]:
-    """Return a module's file with all that it imports and that counts."""
+    """Return a module's file with all that it imports and that counts.
+
+    Imports are not followed to the other kind of device.
+    """
+    of_cuda = _is_cuda(start)
     found: set[Path] = set()
     waiting = [start] if start.is_file() else []
     while waiting:
         source = waiting.pop()
         found.add(source)
-        waiting += [each for each in _imported(source) if each not in found]
+        waiting += [
+            each
+            for each in _imported(source)
+            if each not in found and _is_cuda(each) == of_cuda
+        ]
     return found
 
 

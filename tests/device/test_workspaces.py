@@ -128,7 +128,7 @@ def test_a_failing_launch_gives_its_scratch_back(monkeypatch):
         raise KeyError
 
     monkeypatch.setattr(lane, "potrf", fail)
-    with ScopedPin("potrf", "lane:width=8"), pytest.raises(KeyError):
+    with ScopedPin("potrf", "lane:width=8:ahead=0"), pytest.raises(KeyError):
         batchlas.linalg.cholesky(definite(3, 4, 4))
     assert live_leases() == ()
 
