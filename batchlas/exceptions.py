@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BatchlasWarning",
+    "BlasHealthError",
     "BorrowedTableWarning",
     "LinAlgError",
     "NoRouteError",
     "PinError",
     "SettingsError",
     "SpellingError",
+    "StaleTableWarning",
     "TableError",
 ]
 
@@ -33,6 +35,10 @@ class BatchlasWarning(UserWarning):
 
 class BorrowedTableWarning(BatchlasWarning):
     """A device has no table of its own, so another device's table decides."""
+
+
+class StaleTableWarning(BatchlasWarning):
+    """A table that the user measured is older than the kernels that it ranks."""
 
 
 class LinAlgError(np.linalg.LinAlgError):
@@ -63,6 +69,10 @@ class LinAlgError(np.linalg.LinAlgError):
     ) -> tuple[type[LinAlgError], tuple[str, tuple[tuple[int, ...], ...], object]]:
         """Pickle all three parts; the default would drop the indices."""
         return type(self), (str(self), self.indices, self.info)
+
+
+class BlasHealthError(RuntimeError):
+    """The host's BLAS computes wrongly, and BATCHLAS_BLAS_HEALTH=error refuses it."""
 
 
 class NoRouteError(RuntimeError):

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+
 import pytest
 from libraries import parameters
 
 import batchlas  # noqa: F401 - before dpnp: it makes the CPU device visible
+from batchlas._runtime.notices import reset_warnings
 from batchlas._runtime.settings import reload_settings
-from batchlas._select.notices import reset_warnings
+from batchlas._runtime.workspace import live_leases
+
+# Tables that the person at this machine has measured are not what is tested.
+os.environ["XDG_DATA_HOME"] = tempfile.mkdtemp(prefix="batchlas-tests-")
 
 
 def pytest_collection_modifyitems(items):
@@ -35,6 +42,13 @@ def _missing_gpu():
 def library(request):
     """Run a test over NumPy, dpnp and, where it is installed, CuPy."""
     return request.param
+
+
+@pytest.fixture(autouse=True)
+def _no_lease_is_left():
+    """Whatever a test runs, all scratch that it borrowed has come back."""
+    yield
+    assert live_leases() == ()
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from batchlas._kernels.vectors import compile_vectors, launch_vectors
+from batchlas._kernels.vectors import compile_vectors, launch_vectors, vector_scratch
 from batchlas._runtime.dtypes import NAME_OF
 
 if TYPE_CHECKING:
@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from batchlas._kernels.vectors import Launch
+    from batchlas._runtime.lease import Layout
+
+
+def potrf_scratch(batch: int, n: int, dtype: str, width: int) -> Layout | None:
+    """Return what `potrf` needs."""
+    matrix = (n, n), dtype
+    return vector_scratch(batch, width, (matrix, matrix, ((), "int32")))
 
 
 def potrf(
@@ -27,6 +34,7 @@ def potrf(
     arrays: Sequence[NDArray[Any]],
     uplo: str,
     width: int,
+    scratch: Sequence[NDArray[Any]],
 ) -> bool:
     """Factor a stack in the host's memory on a CPU queue, and wait for it.
 
@@ -40,6 +48,8 @@ def potrf(
     uplo : {"L", "U"}
     width : int
         Matrices per vector.
+    scratch : sequence of ndarray
+        What `potrf_scratch` asks for.
 
     Returns
     -------
@@ -49,7 +59,7 @@ def potrf(
     stack = arrays[0]
     dtype = NAME_OF[stack.dtype.char]
     kernel = _potrf_kernel(queue, stack.shape[-1], dtype, uplo, width)
-    failed = launch_vectors(kernel, arrays, width)
+    failed = launch_vectors(kernel, arrays, width, scratch=scratch)
     if failed:
         _count_minors(arrays[1], arrays[2])
     return failed

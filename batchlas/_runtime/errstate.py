@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from batchlas._runtime.state import process_wide
 from batchlas.exceptions import LinAlgError
 
 if TYPE_CHECKING:
@@ -22,7 +23,9 @@ POLICIES = ("raise", "nan", "ignore")
 _LISTED = 8
 
 # The policies of the open blocks, innermost last.
-_policies: ContextVar[tuple[str, ...]] = ContextVar("policies", default=("raise",))
+_policies: ContextVar[tuple[str, ...]] = process_wide(
+    "policies", lambda: ContextVar("batchlas_policies", default=("raise",))
+)
 
 
 class errstate(ContextDecorator):  # noqa: N801 - named like numpy.errstate
@@ -60,6 +63,9 @@ class errstate(ContextDecorator):  # noqa: N801 - named like numpy.errstate
             message = f"errstate(linalg={linalg!r}); allowed: {', '.join(POLICIES)}"
             raise ValueError(message)
         self._linalg = linalg
+
+    def __repr__(self) -> str:
+        return f"errstate(linalg={self._linalg!r})"
 
     def __enter__(self) -> errstate:
         _policies.set((*_policies.get(), self._linalg))

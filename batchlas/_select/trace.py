@@ -13,6 +13,8 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from batchlas._runtime.settings import settings
+from batchlas._runtime.state import process_wide
+from batchlas._select.store import Place
 from batchlas._select.walk import Decision, Origin
 
 if TYPE_CHECKING:
@@ -21,7 +23,9 @@ if TYPE_CHECKING:
 # Two choices within this ratio count as equally fast, here as in the tuner's ranking.
 TIE_RATIO = 1.03
 
-_depth: ContextVar[int] = ContextVar("batchlas_trace_depth", default=0)
+_depth: ContextVar[int] = process_wide(
+    "trace_depth", lambda: ContextVar("batchlas_trace_depth", default=0)
+)
 
 
 @contextmanager
@@ -58,9 +62,9 @@ def tag_of(decision: Decision) -> str:
     if tuned is None:
         tag = decision.origin.value
     else:
-        owner = (
-            f"override {tuned.table.device}" if tuned.override else tuned.table.device
-        )
+        shipped = tuned.place is Place.SHIPPED
+        prefix = "" if shipped else f"{tuned.place.value} "
+        owner = f"{prefix}{tuned.table.device}"
         tag = {
             Origin.OWN: owner,
             Origin.BORROWED: f"{owner} table, borrowed for {me}",

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from batchlas._runtime.notices import warn_once
 from batchlas._select.borrow import borrow_order
-from batchlas._select.notices import warn_once
 from batchlas._select.table import TableRow, nearest
 from batchlas.exceptions import BorrowedTableWarning
 
@@ -114,7 +114,7 @@ def walk(
     steps: list[Step] = []
     has_own = False
     for key in borrow_order(device, store.devices(spec.op)):
-        tuned = store.find(spec, key, call.dtype)
+        tuned = store.find(spec, key, call.dtype, device.kind)
         if tuned is None:
             continue
         has_own = has_own or key == device.key

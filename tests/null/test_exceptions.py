@@ -14,12 +14,14 @@ from batchlas.exceptions import LinAlgError
 PARENTS = {
     "LinAlgError": np.linalg.LinAlgError,
     "NoRouteError": RuntimeError,
+    "BlasHealthError": RuntimeError,
     "SettingsError": ValueError,
     "SpellingError": ValueError,
     "PinError": ValueError,
     "TableError": ValueError,
     "BatchlasWarning": UserWarning,
     "BorrowedTableWarning": exceptions.BatchlasWarning,
+    "StaleTableWarning": exceptions.BatchlasWarning,
 }
 
 

@@ -14,6 +14,10 @@ TOP = {
     "LinAlgError": None,
     "NoRouteError": None,
     "asarray": "(a, dtype=None)",
+    "benchmark": (
+        "(op, shape, dtype='float64', against=('numpy', 'dpnp', 'cupy', 'torch', "
+        "'jax'), *, array=None, budget=1.0)"
+    ),
     "configure": "(**changes)",
     "errstate": "(*, linalg)",
     "explain": "(function, a, **options)",
@@ -29,12 +33,12 @@ LINALG = {
     "EighExResult": "(eigenvalues, eigenvectors, info)",
     "SVDExResult": "(U, S, Vh, info)",
     "cholesky": "(a, /, *, upper=False)",
-    "cholesky_ex": "(a, /, *, upper=False)",
+    "cholesky_ex": "(a, /, *, upper=False, info=None)",
     "eigh": "(a, UPLO='L')",
-    "eigh_ex": "(a, UPLO='L')",
+    "eigh_ex": "(a, UPLO='L', *, info=None)",
     "eigvalsh": "(a, UPLO='L')",
     "svd": "(a, full_matrices=True, compute_uv=True, hermitian=False)",
-    "svd_ex": "(a, *, full_matrices=True, compute_uv=True, hermitian=False)",
+    "svd_ex": "(a, *, full_matrices=True, compute_uv=True, hermitian=False, info=None)",
     "svdvals": "(x, /)",
 }
 PLACES = [(batchlas, TOP), (linalg, LINALG)]
