@@ -10,8 +10,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from batchlas._kernels.limits import ql_capacity
-from batchlas._kernels.vectors import compile_vectors, launch_vectors
+from batchlas._kernels.vectors import compile_vectors, launch_vectors, vector_scratch
 from batchlas._runtime.dtypes import NAME_OF
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from batchlas._kernels.vectors import Launch
+    from batchlas._runtime.lease import Layout
 
 
 class Triangle(NamedTuple):
@@ -39,8 +42,22 @@ def triangle(uplo: str, *, by_columns: bool) -> Triangle:
     return Triangle(other if by_columns else uplo, uplo == "U")
 
 
+def syev_scratch(
+    batch: int, n: int, dtype: str, width: int, *, vectors: bool
+) -> Layout | None:
+    """Return what `jacobi` and `ql` need."""
+    real = np.dtype(dtype).type(0).real.dtype.name
+    v = [((n, n), dtype)] if vectors else []
+    parts = (((n, n), dtype), ((n,), real), *v, ((), "int32"))
+    return vector_scratch(batch, width, parts)
+
+
 def jacobi(
-    queue: Any, arrays: Sequence[NDArray[Any]], side: Triangle, width: int
+    queue: Any,
+    arrays: Sequence[NDArray[Any]],
+    side: Triangle,
+    width: int,
+    scratch: Sequence[NDArray[Any]],
 ) -> bool:
     """Solve a stack in the host's memory on a CPU queue, and wait for it.
 
@@ -56,6 +73,8 @@ def jacobi(
         What is read of the stack.
     width : int
         Matrices per vector.
+    scratch : sequence of ndarray
+        What `syev_scratch` asks for.
 
     Returns
     -------
@@ -65,15 +84,21 @@ def jacobi(
     stack = arrays[0]
     n, dtype = stack.shape[-1], NAME_OF[stack.dtype.char]
     kernel = _jacobi(queue, n, dtype, side, width, vectors=len(arrays) == 4)
-    return launch_vectors(kernel, arrays, width)
+    return launch_vectors(kernel, arrays, width, scratch=scratch)
 
 
-def ql(queue: Any, arrays: Sequence[NDArray[Any]], side: Triangle, width: int) -> bool:
+def ql(
+    queue: Any,
+    arrays: Sequence[NDArray[Any]],
+    side: Triangle,
+    width: int,
+    scratch: Sequence[NDArray[Any]],
+) -> bool:
     """Solve a stack; parameters as of `jacobi`."""
     stack = arrays[0]
     n, dtype = stack.shape[-1], NAME_OF[stack.dtype.char]
     kernel = _ql(queue, dtype, width, vectors=len(arrays) == 4)
-    return launch_vectors(kernel, arrays, width, ql_scalars(n, side))
+    return launch_vectors(kernel, arrays, width, ql_scalars(n, side), scratch)
 
 
 def ql_scalars(n: int, side: Triangle) -> tuple[float, ...]:

@@ -1,8 +1,7 @@
 """The family ``lane``: one matrix per vector lane, on CPU devices of SYCL.
 
-Decided here: what is compiled when, and what scratch a launch takes. Kernels are
-compiled once per order, dtype, triangle and width, and kept for the life of the
-process.
+Kernels are compiled once per order, dtype, triangle and width, and kept for the life of
+the process.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from batchlas._kernels.limits import require_private_memory
-from batchlas._kernels.vectors import compile_vectors, launch_vectors
+from batchlas._kernels.vectors import compile_vectors, launch_vectors, vector_scratch
 from batchlas._runtime.dtypes import NAME_OF
 
 if TYPE_CHECKING:
@@ -22,17 +21,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from batchlas._kernels.vectors import Launch
-    from batchlas._runtime.lease import Allocate, Layout
+    from batchlas._runtime.lease import Layout
 
 
 def potrf_scratch(batch: int, n: int, dtype: str, width: int) -> Layout | None:
-    """Return what `potrf` needs: a whole vector's arrays for fewer matrices."""
-    return partial(_vector, n, dtype, width) if batch < width else None
-
-
-def _vector(n: int, dtype: str, width: int, allocate: Allocate) -> tuple[Any, ...]:
-    shape = (width, n, n)
-    return allocate(shape, dtype), allocate(shape, dtype), allocate((width,), "int32")
+    """Return what `potrf` needs."""
+    matrix = (n, n), dtype
+    return vector_scratch(batch, width, (matrix, matrix, ((), "int32")))
 
 
 def potrf(
@@ -74,7 +69,7 @@ def potrf(
     dtype = NAME_OF[stack.dtype.char]
     require_private_memory(stack.shape[-1], dtype, width)
     kernel = _potrf_kernel(queue, stack.shape[-1], dtype, uplo, width, ahead)
-    failed = launch_vectors(kernel, arrays, width, padded=scratch)
+    failed = launch_vectors(kernel, arrays, width, scratch=scratch)
     if failed:
         _count_minors(arrays[1], arrays[2])
     return failed

@@ -1,8 +1,9 @@
 """Kernels of one matrix per vector lane: compiled for a queue, launched on stacks.
 
-Decided here: how such a kernel is scheduled, and how a batch that is no multiple of the
-lanes is launched. A kernel's arguments are the batch, its other scalars, and the
-addresses of its arrays: the input first, the status of each matrix last.
+Decided here: how such a kernel is scheduled, how a batch that is no multiple of the
+lanes is launched, and what scratch that takes. A kernel's arguments are the batch, its
+other scalars, and the addresses of its arrays: the input first, the status of each
+matrix last.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from batchlas._kernels.ir import Kernel
+    from batchlas._runtime.lease import Allocate, Layout
 
     # Runs a compiled kernel with its arguments in order, and waits for it.
     Launch = Callable[[Sequence[Any]], None]
@@ -43,12 +45,33 @@ def compile_vectors(queue: Any, kernel: Kernel, width: int) -> Launch:
     return partial(launch_opencl, compiled, queue)
 
 
+def vector_scratch(
+    batch: int, width: int, parts: Sequence[tuple[tuple[int, ...], str]]
+) -> Layout | None:
+    """Return what `launch_vectors` needs: a whole vector's arrays for fewer matrices.
+
+    Parameters
+    ----------
+    batch, width : int
+        Matrices of the stack, and per vector.
+    parts : sequence of (shape, dtype)
+        What each array has for one matrix.
+    """
+    return partial(_vector, width, tuple(parts)) if batch < width else None
+
+
+def _vector(
+    width: int, parts: Sequence[tuple[tuple[int, ...], str]], allocate: Allocate
+) -> tuple[Any, ...]:
+    return tuple(allocate((width, *shape), dtype) for shape, dtype in parts)
+
+
 def launch_vectors(
     kernel: Launch,
     arrays: Sequence[NDArray[Any]],
     width: int,
     scalars: Sequence[float] = (),
-    padded: Sequence[NDArray[Any]] = (),
+    scratch: Sequence[NDArray[Any]] | None = None,
 ) -> bool:
     """Run a kernel on a stack and its results, and wait for it.
 
@@ -63,9 +86,8 @@ def launch_vectors(
         Matrices per vector.
     scalars : sequence of number, optional
         The kernel's scalars after the batch.
-    padded : sequence of ndarray, optional
-        Scratch of the arrays' shapes but for `width` matrices, which a smaller batch
-        is filled up in; fresh memory without it.
+    scratch : sequence of ndarray, optional
+        What `vector_scratch` asks for; without it, memory is allocated as needed.
 
     Returns
     -------
@@ -75,8 +97,10 @@ def launch_vectors(
     for part in _parts(len(arrays[0]), width):
         views = tuple(array[part] for array in arrays)
         if len(views[0]) < width:
-            room = padded or [empty((width, *x.shape[1:]), x.dtype, x) for x in views]
-            _launch_padded(kernel, views, room, scalars)
+            padded = scratch or [
+                empty((width, *x.shape[1:]), x.dtype, x) for x in views
+            ]
+            _launch_padded(kernel, views, padded, scalars)
         else:
             _launch(kernel, views, scalars)
     # max() reads integers at twice the speed of any()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from batchlas import _select as select
-from batchlas._backends import in_host_memory
+from batchlas._backends import borrowed, in_host_memory
 from batchlas._kernels import eigen
 from batchlas._kernels.limits import JACOBI_LARGEST, QL_LARGEST, ql_capacity
 from batchlas._kernels.renderer_choice import DPEX, renderer_for
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from batchlas._backends import Backend
     from batchlas._kernels.eigen import Triangle
     from batchlas._runtime.devices import Device
+    from batchlas._runtime.lease import Layout
 
 
 class SyevCall(NamedTuple):
@@ -77,10 +78,9 @@ def can_run(choice: select.Family, call: SyevCall, device: Device) -> bool:
         return cuda.can_run_syev(choice, call, device)
     if not isinstance(choice, Jacobi | QL):
         return can_run_library(choice, call, device)
-    rendering = renderer_for(device)
-    if rendering is None:
+    if renderer_for(device) is None:
         return False
-    if rendering.renderer == DPEX:
+    if _is_dpex(device):
         from batchlas._kernels import eigen_dpex
 
         largest = QL_LARGEST if eigen_dpex.fits(call.dtype, device) else 0
@@ -89,6 +89,22 @@ def can_run(choice: select.Family, call: SyevCall, device: Device) -> bool:
     if isinstance(choice, Jacobi):
         largest = min(largest, JACOBI_LARGEST)
     return call.n <= largest
+
+
+def scratch(choice: select.Family, call: SyevCall, device: Device) -> Layout | None:
+    """Return what a choice borrows of the workspace: room to fill up a small batch."""
+    if not isinstance(choice, Jacobi | QL) or _is_dpex(device):
+        return None
+    vectors = call.jobz == "V"
+    return eigen.syev_scratch(
+        call.batch, call.n, call.dtype, choice.width, vectors=vectors
+    )
+
+
+def _is_dpex(device: Device) -> bool:
+    """Whether numba-dpex renders the kernels."""
+    rendering = renderer_for(device)
+    return rendering is not None and rendering.renderer == DPEX
 
 
 SPEC = select.OpSpec(
@@ -104,6 +120,7 @@ SPEC = select.OpSpec(
         Jacobi.name,
         QL.name,
     ),
+    scratch=scratch,
 )
 
 
@@ -139,7 +156,7 @@ def syev(backend: Backend, a: Any, uplo: str, *, vectors: bool) -> tuple[Any, An
         if choice in cuda.SYEV:
             return cuda.syev(choice, a, uplo, vectors=vectors)
         if isinstance(choice, Jacobi | QL):
-            return _launch_native(backend, a, uplo, choice, vectors=vectors)
+            return _launch_native(backend, a, uplo, call, choice)
         return adapter_of(backend.kind, choice.name).syev(a, uplo, vectors=vectors)
 
     call = key_of(backend, a, vectors=vectors)
@@ -147,10 +164,10 @@ def syev(backend: Backend, a: Any, uplo: str, *, vectors: bool) -> tuple[Any, An
 
 
 def _launch_native(
-    backend: Backend, a: Any, uplo: str, choice: Jacobi | QL, *, vectors: bool
+    backend: Backend, a: Any, uplo: str, call: SyevCall, choice: Jacobi | QL
 ) -> tuple[Any, Any, Any]:
     """Run a kernel on the array's queue."""
-    n = a.shape[-1]
+    n, vectors = call.n, call.jobz == "V"
     # Sums of a matrix and its transpose are often stored by columns.
     flipped = a.swapaxes(-1, -2)
     by_columns = flipped.flags.c_contiguous and not a.flags.c_contiguous
@@ -159,7 +176,7 @@ def _launch_native(
     w = backend.empty(stack.shape[:2], np.dtype(REAL_OF[a.dtype.char]), a)
     v = [backend.empty(stack.shape, a.dtype, a)] if vectors else []
     info = backend.empty(stack.shape[:1], np.dtype(np.int32), a)
-    failed = _solve(backend, (stack, w, *v, info), side, choice)
+    failed = _solve(backend, (stack, w, *v, info), side, call, choice)
     return (
         w.reshape(a.shape[:-1]),
         v[0].reshape(a.shape) if vectors else None,
@@ -168,19 +185,26 @@ def _launch_native(
 
 
 def _solve(
-    backend: Backend, arrays: Sequence[Any], side: Triangle, choice: Jacobi | QL
+    backend: Backend,
+    arrays: Sequence[Any],
+    side: Triangle,
+    call: SyevCall,
+    choice: Jacobi | QL,
 ) -> bool:
     """Run the kernel of the renderer that the device takes; say if a matrix failed."""
     stack, *_, info = arrays
-    rendering = renderer_for(backend.device(stack))
+    device = backend.device(stack)
+    rendering = renderer_for(device)
     if rendering is not None and rendering.is_noteworthy:
         select.note(rendering)
-    if rendering is not None and rendering.renderer == DPEX:
+    if _is_dpex(device):
         from batchlas._kernels import eigen_dpex
 
         on_items = eigen_dpex.jacobi if isinstance(choice, Jacobi) else eigen_dpex.ql
         on_items(arrays, side)
         return bool(backend.to_host(info).any())
-    views = [in_host_memory(backend, array) for array in arrays]
     in_lanes = eigen.jacobi if isinstance(choice, Jacobi) else eigen.ql
-    return in_lanes(backend.queue(stack), views, side, choice.width)
+    with borrowed(backend, stack, scratch(choice, call, device)) as room:
+        views = [in_host_memory(backend, array) for array in arrays]
+        padded = [in_host_memory(backend, array) for array in room]
+        return in_lanes(backend.queue(stack), views, side, choice.width, padded)
