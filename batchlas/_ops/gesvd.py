@@ -11,7 +11,12 @@ from batchlas import _select as select
 from batchlas._backends import in_host_memory
 from batchlas._kernels import singular
 from batchlas._kernels.renderer_choice import DPEX, renderer_for
-from batchlas._ops import cuda
+from batchlas._ops.cuda import (
+    GESVD_FAMILIES,
+    GESVD_ORDER,
+    can_run_gesvd,
+    launch_gesvd,
+)
 from batchlas._ops.families import Threads, Vendor, can_run_library, library_families
 from batchlas._ops.syev import syev
 from batchlas._runtime.dtypes import NAME_OF, REAL_OF
@@ -56,15 +61,15 @@ def candidates(dtype: str, kind: str) -> tuple[select.Family, ...]:
     """
     library = library_families(dtype, kind)
     if kind == "cupy":
-        return (*cuda.GESVD, *library)
+        return (*GESVD_FAMILIES, *library)
     widths = (8, 16)
     return (*map(Jacobi, widths), *map(Bidiagonal, widths), *library)
 
 
 def can_run(choice: select.Family, call: GesvdCall, device: Device) -> bool:
     """Whether a choice would decompose this call rightly."""
-    if choice in cuda.GESVD:
-        return cuda.can_run_gesvd(choice, call, device)
+    if choice in GESVD_FAMILIES:
+        return can_run_gesvd(choice, call, device)
     if not isinstance(choice, Jacobi | Bidiagonal):
         return can_run_library(choice, call, device)
     rendering = renderer_for(device, _SLOW_DPEX)
@@ -84,7 +89,7 @@ SPEC = select.OpSpec(
     candidates=candidates,
     can_run=can_run,
     last_resort=(
-        *cuda.GESVD_ORDER,
+        *GESVD_ORDER,
         Vendor.name,
         Threads.name,
         Bidiagonal.name,
@@ -122,8 +127,8 @@ def gesvd(backend: Backend, a: Any, job: str) -> tuple[Any, Any, Any, Any]:
     """
 
     def launch(choice: select.Family) -> tuple[Any, Any, Any, Any]:
-        if choice in cuda.GESVD:
-            return cuda.gesvd(choice, a, call.vec)
+        if choice in GESVD_FAMILIES:
+            return launch_gesvd(choice, a, call.vec)
         if isinstance(choice, (Jacobi, Bidiagonal)):
             return _launch_lanes(backend, a, call, choice)
         return adapter_of(backend.kind, choice.name).gesvd(a, call.vec)

@@ -12,7 +12,12 @@ from batchlas._backends import borrowed, in_host_memory
 from batchlas._kernels import eigen
 from batchlas._kernels.limits import JACOBI_LARGEST, QL_LARGEST, ql_capacity
 from batchlas._kernels.renderer_choice import DPEX, renderer_for
-from batchlas._ops import cuda
+from batchlas._ops.cuda import (
+    SYEV_FAMILIES,
+    SYEV_ORDER,
+    can_run_syev,
+    launch_syev,
+)
 from batchlas._ops.families import (
     Threads,
     Vendor,
@@ -64,7 +69,7 @@ def candidates(dtype: str, kind: str) -> tuple[select.Family, ...]:
     lanes are the most that there are.
     """
     if kind == "cupy":
-        return (*cuda.SYEV, *library_families(dtype, kind))
+        return (*SYEV_FAMILIES, *library_families(dtype, kind))
     real_bytes = 4 if dtype in ("float32", "complex64") else 8
     least = 64 if dtype == "float64" else 32
     widths = (least // real_bytes, 2 * least // real_bytes)
@@ -74,8 +79,8 @@ def candidates(dtype: str, kind: str) -> tuple[select.Family, ...]:
 
 def can_run(choice: select.Family, call: SyevCall, device: Device) -> bool:
     """Whether a choice would solve this call rightly."""
-    if choice in cuda.SYEV:
-        return cuda.can_run_syev(choice, call, device)
+    if choice in SYEV_FAMILIES:
+        return can_run_syev(choice, call, device)
     if not isinstance(choice, Jacobi | QL):
         return can_run_library(choice, call, device)
     if renderer_for(device) is None:
@@ -114,7 +119,7 @@ SPEC = select.OpSpec(
     candidates=candidates,
     can_run=can_run,
     last_resort=(
-        *cuda.SYEV_ORDER,
+        *SYEV_ORDER,
         Vendor.name,
         Threads.name,
         Jacobi.name,
@@ -153,8 +158,8 @@ def syev(backend: Backend, a: Any, uplo: str, *, vectors: bool) -> tuple[Any, An
     """
 
     def launch(choice: select.Family) -> tuple[Any, Any, Any]:
-        if choice in cuda.SYEV:
-            return cuda.syev(choice, a, uplo, vectors=vectors)
+        if choice in SYEV_FAMILIES:
+            return launch_syev(choice, a, uplo, vectors=vectors)
         if isinstance(choice, Jacobi | QL):
             return _launch_native(backend, a, uplo, call, choice)
         return adapter_of(backend.kind, choice.name).syev(a, uplo, vectors=vectors)
