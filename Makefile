@@ -2,7 +2,12 @@
 #
 #   make demo         the main job on a real photograph
 #   make test         all tests, in both environments (no GPU needed)
-#   make test-slow    the slow tier too
+#   make test-slow    the slow tier too: fuzzing at length, every candidate on every call
+#   make fuzz         fuzzing alone, 10,000 examples a function
+#   make mutants      break each guard once, in a copy, and see the tests notice;
+#                     ONLY="words" for those whose name or file holds one of them
+#   make soak         changing calls in threads, MINUTES=10, every result and the memory
+#                     checked
 #   make lint         formatter, linter and type checker
 #   make docs-check   regenerate what is generated
 #   make clean        remove the environments and what was built
@@ -13,7 +18,7 @@ DPEX := .venv-dpex
 PIP_FLAGS := --quiet --disable-pip-version-check
 PYTEST := -m pytest -q
 
-.PHONY: demo test test-main test-dpex test-slow lint format inventory clean
+.PHONY: demo test test-main test-dpex test-slow fuzz mutants soak lint format inventory clean
 
 demo: $(VENV)/.ready
 	$(VENV)/bin/python examples/demo.py
@@ -34,6 +39,19 @@ test-dpex: $(DPEX)/.ready
 
 test-slow: $(VENV)/.ready
 	$(VENV)/bin/python $(PYTEST) tests
+
+FUZZ_TESTS := tests/host/test_fuzz_linalg.py tests/host/test_fuzz_texts.py
+
+fuzz: $(VENV)/.ready
+	$(VENV)/bin/python $(PYTEST) -m slow $(FUZZ_TESTS)
+
+mutants: $(VENV)/.ready
+	$(VENV)/bin/python tests/mutants $(ONLY)
+
+MINUTES ?= 10
+
+soak: $(VENV)/.ready
+	nice $(VENV)/bin/python tests/soak.py --minutes $(MINUTES)
 
 lint: $(VENV)/.ready
 	$(VENV)/bin/ruff format --check .

@@ -42,7 +42,8 @@ DPNP = Library("dpnp")
 CUPY = Library("cupy")
 
 
-def _present(library):
+def is_present(library):
+    """Whether an array library is installed; it is not imported."""
     return importlib.util.find_spec(library.name) is not None
 
 
@@ -52,12 +53,12 @@ def parameters():
     CuPy is left out where it is absent: a GPU is the exception among test machines,
     and thousands of skips would drown the others.
     """
-    absent = pytest.mark.skipif(not _present(DPNP), reason="dpnp is not installed")
+    absent = pytest.mark.skipif(not is_present(DPNP), reason="dpnp is not installed")
     found = [
         pytest.param(NUMPY, id="numpy"),
         pytest.param(DPNP, id="dpnp", marks=absent),
     ]
-    if _present(CUPY):
+    if is_present(CUPY):
         found.append(pytest.param(CUPY, id="cupy", marks=pytest.mark.gpu))
     return found
 

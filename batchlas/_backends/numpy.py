@@ -70,8 +70,10 @@ def default_float(_a: NDArray[Any]) -> type[np.float64]:
 
 
 def packed(a: NDArray[Any]) -> NDArray[Any]:
-    """Return the stack C-contiguous; the array itself if it is."""
-    return np.ascontiguousarray(a)
+    """Return the stack C-contiguous and aligned; the array itself if it is."""
+    if a.flags.c_contiguous and a.flags.aligned:
+        return a
+    return np.array(a, order="C")
 
 
 def empty(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from batchlas._kernels.limits import require_private_memory
 from batchlas._runtime.dtypes import NAME_OF
 
 if TYPE_CHECKING:
@@ -61,9 +62,15 @@ def potrf(
     -------
     bool
         Whether a matrix failed.
+
+    Raises
+    ------
+    ValueError
+        For matrices that are too large for this family.
     """
     stack = arrays[0]
     dtype = NAME_OF[stack.dtype.char]
+    require_private_memory(stack.shape[-1], dtype, width)
     kernel = _potrf_kernel(queue, stack.shape[-1], dtype, uplo, width)
     for part in _launches(len(stack), width):
         views = tuple(array[part] for array in arrays)

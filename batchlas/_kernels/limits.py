@@ -20,3 +20,19 @@ def padded(n: int) -> int:
 def fits_in_private_memory(n: int, dtype: str, width: int) -> bool:
     """Whether `width` matrices of order `n`, in whole tiles, fit in a thread's own."""
     return padded(n) ** 2 * width * np.dtype(dtype).itemsize <= _PRIVATE_BYTES
+
+
+def require_private_memory(n: int, dtype: str, width: int) -> None:
+    """Raise unless `fits_in_private_memory`: the check at the head of a driver.
+
+    Raises
+    ------
+    ValueError
+        If the kernel would run on a stack that overflows.
+    """
+    if not fits_in_private_memory(n, dtype, width):
+        message = (
+            f"{width} matrices of order {n} in {dtype} are more than the "
+            f"{_PRIVATE_BYTES} bytes that a thread may keep to itself"
+        )
+        raise ValueError(message)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import os
 import warnings
+from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from batchlas._runtime.state import process_wide
 from batchlas.exceptions import BatchlasWarning, SettingsError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
 PREFIX = "BATCHLAS_"
 ALLOW_UNSAFE = "BATCHLAS_ALLOW_UNSAFE"
@@ -126,7 +127,8 @@ def _coverage_path(name: str, text: str) -> str | None:
     if not text:
         return None
     folder = Path(text).absolute().parent
-    if not folder.is_dir():
+    # Path.is_dir raises for names that are too long.
+    if not os.path.isdir(folder):  # noqa: PTH112
         message = f"{name}={text!r}: the folder {folder} does not exist"
         raise SettingsError(message)
     return text
@@ -282,14 +284,31 @@ def configure(**changes: object) -> None:
         if _state.used:
             message = "configure() must come before the first batchlas call"
             raise RuntimeError(message)
-        if "routes" in changes:
-            changes["routes"] = MappingProxyType(_checked_routes(changes["routes"]))
-        _state.configured = Settings(**changes)  # type: ignore[arg-type]
+        checked = {name: _checked(name, value) for name, value in changes.items()}
+        _state.configured = Settings(**checked)  # type: ignore[arg-type]
         reload_settings()
 
 
+def _checked(name: str, value: object) -> object:
+    """Return a value that ``configure`` was given: what the variable may say as text.
+
+    Raises
+    ------
+    SettingsError
+        For a value that the field cannot have.
+    """
+    if name == "routes":
+        return MappingProxyType(_checked_routes(value))
+    if value == getattr(Settings(), name):
+        return value
+    return _PARSERS[name](f"configure({name}=)", str(value))
+
+
 def _checked_routes(routes: object) -> dict[str, str]:
-    pins: dict[str, str] = dict(routes)  # type: ignore[call-overload]
+    if not isinstance(routes, Mapping):
+        message = f"configure(routes=) got {routes!r}; allowed: a mapping of op to pin"
+        raise SettingsError(message)
+    pins = {op: str(pin) for op, pin in routes.items()}
     unknown = sorted(set(pins) - set(ROUTED_OPS))
     if unknown:
         message = f"configure(routes=) names {unknown}; ops: {list(ROUTED_OPS)}"

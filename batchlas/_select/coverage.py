@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import csv
 import os
+import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -210,7 +211,12 @@ def write() -> None:
     out = settings().coverage_out or _record.out
     if out is None:
         return
-    with open(f"{out}.{os.getpid()}", "w", encoding="utf-8", newline="") as file:  # noqa: PTH123 - runs at exit
+    try:
+        file = open(f"{out}.{os.getpid()}", "w", encoding="utf-8", newline="")  # noqa: PTH123, SIM115 - runs at exit
+    except OSError as error:
+        sys.stderr.write(f"batchlas: no coverage is written: {error}\n")
+        return
+    with file:
         lines = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         lines.writeheader()
         lines.writerows(table_rows())

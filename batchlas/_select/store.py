@@ -8,6 +8,7 @@ the settings or the table generation change.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -202,7 +203,8 @@ def _builtin_file(name: str, read: Callable[[], bytes]) -> TableFile:
 
 def override_files(folder: str) -> list[TableFile]:
     """Return the tables of a user's folder; one warning says what was left out."""
-    if not Path(folder).is_dir():
+    # Path.is_dir raises for names that are too long.
+    if not os.path.isdir(folder):  # noqa: PTH112
         warn_once(
             ("tuned_dir", folder), f"BATCHLAS_TUNED_DIR={folder!r} is not a folder"
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn
 
+from batchlas._runtime.settings import settings
 from batchlas._select import coverage
 from batchlas.exceptions import NoRouteError
 
@@ -32,6 +33,8 @@ def no_route(spec: OpSpec, call: Call, device: Device) -> NoRouteError:
     """Return the error for a call that nothing can serve."""
     if device.has_vendor:
         why = f"the vendor library ({spec.library}) cannot serve it either"
+    elif settings().no_vendor:
+        why = f"BATCHLAS_NO_VENDOR hides the vendor library ({spec.library})"
     else:
         why = f"the vendor library ({spec.library}) is not available"
     return NoRouteError(

@@ -120,7 +120,7 @@ def checked_uplo(uplo: str) -> str:
     ValueError
         For anything else, with NumPy's text.
     """
-    upper = uplo.upper()
+    upper = uplo.upper() if isinstance(uplo, str) else ""
     if upper not in ("L", "U"):
         message = "UPLO argument must be 'L' or 'U'"
         raise ValueError(message)

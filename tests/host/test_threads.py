@@ -131,6 +131,25 @@ def test_limits_come_back_after_concurrent_calls():
 
 
 @pytest.mark.usefixtures("_four_processors")
+def test_limits_come_back_after_a_call_within_a_call(monkeypatch):
+    """The inner call finds BLAS held to one thread, which is no limit to restore."""
+    from batchlas._vendor import lapack
+
+    run_slice, stack, inner = lapack._slice, definite(40, 4, 4), []
+
+    def nesting(*arguments):
+        if not inner:
+            inner.append(True)
+            linalg.eigvalsh(stack)
+        return run_slice(*arguments)
+
+    monkeypatch.setattr(lapack, "_slice", nesting)
+    with batchlas.scoped_env(**PIN):
+        linalg.eigvalsh(stack)
+    assert set(blas_limits()) == {4}
+
+
+@pytest.mark.usefixtures("_four_processors")
 def test_limits_come_back_after_an_error(monkeypatch):
     from batchlas._vendor import lapack
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from families import definite
@@ -106,11 +108,12 @@ def test_install_replaces_numpys_functions_and_uninstall_brings_them_back():
 
 
 def test_installing_twice_is_the_same_as_once():
-    before = numpys_functions()
+    before, finders = numpys_functions(), list(sys.meta_path)
     batchlas.install()
     batchlas.install()
     batchlas.uninstall()
     assert numpys_functions() == before
+    assert sys.meta_path == finders
     batchlas.uninstall()
     assert numpys_functions() == before
 

@@ -23,6 +23,14 @@ def test_memory_of_a_dropped_array_comes_again():
     assert reused_bytes(SMALLEST_BYTES).ctypes.data == address
 
 
+def test_kept_memory_is_handed_out_once():
+    first = reused_bytes(SMALLEST_BYTES)
+    del first
+    gc.collect()
+    again, other = reused_bytes(SMALLEST_BYTES), reused_bytes(SMALLEST_BYTES)
+    assert again.ctypes.data != other.ctypes.data
+
+
 def test_a_view_keeps_its_memory():
     first = reused_bytes(SMALLEST_BYTES)
     view = first[10:20]

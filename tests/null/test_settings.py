@@ -246,6 +246,19 @@ CONFIGURE = {
     "an unknown op": """
         fails(SettingsError, "potrs", routes={"potrs": "vendor"})
     """,
+    "a value that the variable could not have": """
+        fails(SettingsError, "configure(num_threads=)='0'", num_threads=0)
+        fails(SettingsError, "configure(num_threads=)='True'", num_threads=True)
+        fails(SettingsError, "configure(no_vendor=)='maybe'", no_vendor="maybe")
+        fails(SettingsError, "configure(sycl_renderer=)='cuda'", sycl_renderer="cuda")
+        fails(SettingsError, "configure(routes=) got 5", routes=5)
+        assert settings().num_threads is None
+    """,
+    "a path may be a path": """
+        from pathlib import Path
+        batchlas.configure(tuned_dir=Path("."), no_vendor=False, num_threads=None)
+        assert settings().tuned_dir == "."
+    """,
     "an exported variable wins": """
         os.environ["BATCHLAS_NUM_THREADS"] = "2"
         batchlas.configure(num_threads=1, no_vendor=False)
