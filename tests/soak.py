@@ -56,6 +56,10 @@ class Question:
     batch: int
     is_pinned: bool
 
+    def __str__(self):
+        who = self.candidate if self.is_pinned else f"auto for {self.candidate}"
+        return f"{who} {self.call} on {self.batch} of {self.shape}"
+
     def answer(self, array):
         pin = self.candidate.pinned() if self.is_pinned else nullcontext()
         with pin, batchlas.errstate(linalg="nan"):
@@ -89,6 +93,7 @@ class Report:
     failed_on_purpose: int = 0
     levels: list[tuple[float, int]] = field(default_factory=list)
     error: BaseException | None = None
+    question: Question | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -143,10 +148,11 @@ def ask(question, chance, report):
 def work(questions, seed, deadline, report):
     chance = random.Random(seed)
     while time.monotonic() < deadline and report.error is None:
+        question = chance.choice(questions)
         try:
-            ask(chance.choice(questions), chance, report)
+            ask(question, chance, report)
         except BaseException as error:  # noqa: BLE001 - whatever it is ends the soak
-            report.error = error
+            report.error, report.question = error, question
 
 
 def soak(questions, seconds, threads, *, say=lambda _text: None):
@@ -168,7 +174,8 @@ def soak(questions, seconds, threads, *, say=lambda _text: None):
             f"matrices  {level[1] / 2**20:8.1f} MiB"
         )
     if report.error is not None:
-        raise report.error
+        message = f"{report.question}: {report.error}"
+        raise RuntimeError(message) from report.error
     return report
 
 
