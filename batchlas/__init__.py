@@ -4,6 +4,10 @@
 the fastest kernel that the array's device has for its dtype, order and batch.
 """
 
+if __name__ != "batchlas":  # its state and its types would exist twice
+    message = f"batchlas cannot be imported as {__name__}; import batchlas"
+    raise ImportError(message)
+
 from batchlas._runtime.intel import repair_discovery
 
 # Before anything can ask for devices: the OpenCL loader reads the variable once.

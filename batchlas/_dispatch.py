@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 import numpy as np
 
 import batchlas._backends.numpy as numpy_backend
+from batchlas._runtime.state import process_wide
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,14 +22,14 @@ if TYPE_CHECKING:
 
 # numpy.linalg's own functions, held before install() can replace them. Array types that
 # implement NEP 18 know these objects and no others.
-NUMPY_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "cholesky": np.linalg.cholesky,
-    "eigh": np.linalg.eigh,
-    "eigvalsh": np.linalg.eigvalsh,
-    "svd": np.linalg.svd,
-}
-if hasattr(np.linalg, "svdvals"):  # NumPy 2
-    NUMPY_FUNCTIONS["svdvals"] = np.linalg.svdvals
+NUMPY_FUNCTIONS: dict[str, Callable[..., Any]] = process_wide(
+    "numpy_functions",
+    lambda: {
+        name: vars(np.linalg)[name]
+        for name in ("cholesky", "eigh", "eigvalsh", "svd", "svdvals")
+        if name in vars(np.linalg)  # NumPy 1 has no svdvals
+    },
+)
 
 # Package that defines a type -> the module of ours that computes on it.
 _LIBRARIES = {"dpnp": "dpnp", "dpctl": "dpnp", "cupy": "cupy"}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from batchlas._dispatch import backend_of
 from batchlas._ops import gesvd, potrf, syev
+from batchlas._runtime.lease import measured_bytes
 from batchlas._select import Decision, decide
 from batchlas._select.walk import Origin
 from batchlas.linalg._arguments import stack_of
@@ -30,12 +31,16 @@ class Explanation:
         The function of batchlas.linalg that was asked about.
     choice : str
         The spelling of what runs, as a pin would name it.
+    scratch_bytes : int
+        What the call would borrow of batchlas' workspace beside its results; what a
+        vendor library takes for itself is not counted.
     text : str
         The whole account, several lines.
     """
 
     function: str
     choice: str
+    scratch_bytes: int
     text: str
 
     def __str__(self) -> str:
@@ -131,10 +136,13 @@ def explain(function: str, a: Any, **options: Any) -> Explanation:
         raise ValueError(message)
     spec, call = question(backend, array, **options)
     decision = decide(spec, call, backend.device(array))
-    return Explanation(function, str(decision.choice), _account(function, decision))
+    layout = spec.scratch(decision.choice, call, decision.device)
+    scratch = 0 if layout is None else measured_bytes(layout)
+    text = _account(function, decision, scratch)
+    return Explanation(function, str(decision.choice), scratch, text)
 
 
-def _account(function: str, decision: Decision) -> str:
+def _account(function: str, decision: Decision, scratch: int) -> str:
     """Write a decision out, one fact per line."""
     call, device = decision.call._asdict(), decision.device
     lines = [
@@ -142,6 +150,7 @@ def _account(function: str, decision: Decision) -> str:
         "  call    " + " ".join(f"{key}={value}" for key, value in call.items()),
         f"  device  {device.key} ({device.name})",
         f"  why     {_reason(decision)}",
+        f"  scratch {scratch} bytes",
     ]
     if decision.row is not None and decision.table is not None:
         table, row = decision.table.table, decision.row

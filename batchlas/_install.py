@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib.abc
 import importlib.util
 import sys
-import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,8 @@ import numpy as np
 
 from batchlas._array import FUNCTIONS
 from batchlas._dispatch import NUMPY_FUNCTIONS
+from batchlas._runtime.forks import Lock
+from batchlas._runtime.state import process_wide
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
 
 _LIBRARIES = ("dpnp", "cupy")
 
-_lock = threading.RLock()
+_lock = process_wide("install_lock", Lock)
 # What was replaced, in order: (object, attribute, the value it had or None).
-_replaced: list[tuple[Any, str, Any]] = []
+_replaced: list[tuple[Any, str, Any]] = process_wide("replaced", list)
 
 
 def install() -> None:
@@ -174,4 +175,4 @@ class _PatchingLoader(importlib.abc.Loader):
                 _patch(module.__name__)
 
 
-_finder = _PatchOnImport()
+_finder = process_wide("finder", _PatchOnImport)

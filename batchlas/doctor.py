@@ -20,7 +20,7 @@ import threadpoolctl
 import batchlas
 from batchlas._kernels.renderer_choice import renderer_for
 from batchlas._ops import SPECS
-from batchlas._runtime import intel
+from batchlas._runtime import health, intel
 from batchlas._runtime.devices import host_cpu_key, host_cpu_name
 from batchlas._runtime.settings import PREFIX, settings
 from batchlas._select import store
@@ -87,6 +87,21 @@ def _host() -> Iterator[str]:
             f"  {kind:<8} {library['internal_api']} {library['version']} "
             f"{architecture} {library['num_threads']} threads"
         )
+    yield f"  check    {_blas_health()}"
+
+
+def _blas_health() -> str:
+    """Say whether products are right, and if not, with which kernel they would be."""
+    found = health.defect()
+    if not found:
+        sizes = ", ".join(map(str, health.SIZES))
+        return f"float64 products are right at n = {sizes}"
+    better = health.working_core_type()
+    if better is None:
+        advice = f"no {health.CORE_TYPE} helps; install another NumPy"
+    else:
+        advice = f"before Python starts: export {health.CORE_TYPE}={better}"
+    return f"BROKEN, {found}. {advice}"
 
 
 def _sycl() -> Iterator[str]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BatchlasWarning",
+    "BlasHealthError",
     "BorrowedTableWarning",
     "LinAlgError",
     "NoRouteError",
@@ -63,6 +64,10 @@ class LinAlgError(np.linalg.LinAlgError):
     ) -> tuple[type[LinAlgError], tuple[str, tuple[tuple[int, ...], ...], object]]:
         """Pickle all three parts; the default would drop the indices."""
         return type(self), (str(self), self.indices, self.info)
+
+
+class BlasHealthError(RuntimeError):
+    """The host's BLAS computes wrongly, and BATCHLAS_BLAS_HEALTH=error refuses it."""
 
 
 class NoRouteError(RuntimeError):

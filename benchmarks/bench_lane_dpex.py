@@ -71,8 +71,8 @@ def kernels(a, width: int):
     views = [in_host_memory(backend, array) for array in arrays]
     device = backend.device(a)
     return (
-        lambda: lane_dpex.potrf(arrays, "L", width, device),
-        lambda: lane.potrf(a.sycl_queue, views, "L", width),
+        lambda: lane_dpex.potrf(arrays, "L", width, device, ()),
+        lambda: lane.potrf(a.sycl_queue, views, "L", width, ()),
     )
 
 

@@ -6,8 +6,9 @@ import pytest
 from libraries import parameters
 
 import batchlas  # noqa: F401 - before dpnp: it makes the CPU device visible
+from batchlas._runtime.notices import reset_warnings
 from batchlas._runtime.settings import reload_settings
-from batchlas._select.notices import reset_warnings
+from batchlas._runtime.workspace import live_leases
 
 
 def pytest_collection_modifyitems(items):
@@ -35,6 +36,13 @@ def _missing_gpu():
 def library(request):
     """Run a test over NumPy, dpnp and, where it is installed, CuPy."""
     return request.param
+
+
+@pytest.fixture(autouse=True)
+def _no_lease_is_left():
+    """Whatever a test runs, all scratch that it borrowed has come back."""
+    yield
+    assert live_leases() == ()
 
 
 @pytest.fixture(autouse=True)

@@ -7,14 +7,18 @@ so it must itself be imported only when an array of that library has arrived
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from numpy.typing import NDArray
 
     from batchlas._runtime.devices import Device
+    from batchlas._runtime.layout import Extent
+    from batchlas._runtime.lease import Layout, Workspace
 
 
 def in_host_memory(backend: Backend, a: Any) -> NDArray[Any]:
@@ -30,6 +34,15 @@ def in_host_memory(backend: Backend, a: Any) -> NDArray[Any]:
         message = f"{backend.kind} array of shape {a.shape} is not in host memory"
         raise RuntimeError(message)
     return view
+
+
+def borrowed(
+    backend: Backend, a: Any, layout: Layout | None
+) -> AbstractContextManager[Any]:
+    """Return a lease of what a layout asks for beside `a`; of nothing for None."""
+    if layout is None:
+        return nullcontext(())
+    return backend.workspace(a).lease(layout)
 
 
 class Backend(Protocol):
@@ -58,8 +71,14 @@ class Backend(Protocol):
     def empty(self, shape: tuple[int, ...], dtype: Any, like: Any) -> Any:
         """Return uninitialised, aligned memory beside `like`."""
 
+    def workspace(self, a: Any) -> Workspace:
+        """Return the scratch memory of kernels that run on the queue of `a`."""
+
     def host_view(self, a: Any) -> NDArray[Any] | None:
         """Return a C-contiguous array's values in the host's memory, if they are."""
+
+    def extent(self, a: Any) -> Extent:
+        """Return where the elements of `a` lie in memory."""
 
     def to_host(self, a: Any) -> NDArray[Any]:
         """Copy an array to the host, waiting for it."""

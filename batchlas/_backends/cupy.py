@@ -9,12 +9,16 @@ import cupy
 import numpy as np
 
 from batchlas._runtime.devices import Device
+from batchlas._runtime.layout import Extent
+from batchlas._runtime.lease import Lease, Loan
 from batchlas._runtime.settings import settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
+
+    from batchlas._runtime.lease import Allocate, T
 
 kind = "cupy"
 xp = cupy
@@ -74,6 +78,75 @@ def _has_cusolver() -> bool:
 def default_float(_a: cupy.ndarray) -> np.dtype[np.float64]:
     """Return the dtype in which integers and booleans are computed."""
     return np.dtype(np.float64)
+
+
+class Pool:
+    """CuPy's memory pool behind the interface of an arena.
+
+    The pool keeps what comes back for the stream that it was used on, so work that is
+    still enqueued there runs before the memory's next use, and it serves all threads.
+    """
+
+    is_in_order = True
+
+    def __init__(self) -> None:
+        self.memory = self
+        self._loans: set[Loan] = set()
+
+    @property
+    def live(self) -> tuple[str, ...]:
+        """Names and sizes of the leases that are out."""
+        return tuple(str(loan) for loan in self._loans)
+
+    def lease(self, layout: Callable[[Allocate], T]) -> Lease[T]:
+        """Return a lease of arrays on the current device, for the current stream."""
+        return Lease(self, layout)
+
+    def borrow(self, nbytes: int, what: str) -> Loan:
+        """Lend memory of the pool."""
+        loan = Loan(self.allocate(nbytes), 0, 0, nbytes, what)
+        self._loans.add(loan)
+        return loan
+
+    def give_back(self, loan: Loan) -> None:
+        """Let go of the memory; it is the pool's again with its last array."""
+        self._loans.discard(loan)
+
+    def trim(self) -> None:
+        """Free what the pool holds unused."""
+        cupy.get_default_memory_pool().free_all_blocks()
+
+    def allocate(self, nbytes: int) -> cupy.ndarray:
+        """Return an aligned block; CuPy aligns to 512 bytes."""
+        return cupy.empty(nbytes, np.uint8)
+
+    def array(
+        self,
+        block: cupy.ndarray,
+        start: int,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+    ) -> cupy.ndarray:
+        """Return an array on the block's bytes from `start` on."""
+        return cupy.ndarray(shape, dtype, block.data + start)
+
+    def wait(self) -> None:
+        """Wait for the current stream."""
+        cupy.cuda.get_current_stream().synchronize()
+
+
+_pool = Pool()
+
+
+def workspace(_a: cupy.ndarray) -> Pool:
+    """Return scratch for kernels on the current stream of the device of `a`."""
+    return _pool
+
+
+def extent(a: cupy.ndarray) -> Extent:
+    """Return where the elements of `a` lie in memory."""
+    place = a.data.device_id
+    return Extent(a.data.ptr, a.shape, a.strides, a.itemsize, place)
 
 
 def to_host(a: cupy.ndarray) -> NDArray[Any]:

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import dpnp
 import numpy as np
+from dpctl.memory import MemoryUSMDevice
+
+try:
+    from dpnp.tensor import usm_ndarray
+except ImportError:  # before dpnp 0.20
+    from dpctl.tensor import usm_ndarray
 
 from batchlas._runtime.devices import Device, host_cpu_key
+from batchlas._runtime.layout import Extent
+from batchlas._runtime.lease import ALIGNMENT
 from batchlas._runtime.settings import settings
+from batchlas._runtime.sycl import check_not_orphaned
+from batchlas._runtime.workspace import Arena, arena_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +35,7 @@ xp = dpnp
 
 def lift(a: Any) -> tuple[Any, Callable[[Any], Any] | None]:
     """Return `a` as a dpnp array; a usm_ndarray's results become usm_ndarrays."""
+    check_not_orphaned()
     if isinstance(a, dpnp.ndarray):
         return a, None
     return dpnp.asarray(a), _to_usm
@@ -85,6 +97,54 @@ def empty(shape: tuple[int, ...], dtype: Any, like: Any) -> Any:
     """Return uninitialised USM memory on the queue of `like`."""
     return dpnp.empty(
         shape, dtype=dtype, sycl_queue=like.sycl_queue, usm_type=like.usm_type
+    )
+
+
+def workspace(a: Any) -> Arena:
+    """Return this thread's scratch for kernels on the queue of `a`."""
+    return arena_of(kind, a.sycl_queue, UsmMemory)
+
+
+class UsmMemory:
+    """Scratch in memory of a queue's device."""
+
+    def __init__(self, queue: Any) -> None:
+        self._queue = queue
+        self.is_in_order: bool = queue.is_in_order
+
+    def allocate(self, nbytes: int) -> Any:
+        """Return an aligned block."""
+        return MemoryUSMDevice(nbytes, alignment=ALIGNMENT, queue=self._queue)
+
+    def array(
+        self, block: Any, start: int, shape: tuple[int, ...], dtype: np.dtype[Any]
+    ) -> Any:
+        """Return a dpnp array on the block's bytes from `start` on."""
+        offset = start // dtype.itemsize
+        return dpnp.asarray(usm_ndarray(shape, dtype, buffer=block, offset=offset))
+
+    def wait(self) -> None:
+        """Wait for the queue."""
+        self._queue.wait()
+
+
+def extent(a: Any) -> Extent:
+    """Return where the elements of `a` lie in memory.
+
+    By the interface, whose strides count elements in every release; ``a.strides``
+    counts bytes from dpnp 0.20 on. None there means C order.
+    """
+    facts = a.__sycl_usm_array_interface__
+    steps = facts["strides"]
+    if steps is None:
+        steps = [math.prod(a.shape[axis + 1 :]) for axis in range(a.ndim)]
+    return Extent(
+        facts["data"][0] + facts["offset"] * a.itemsize,
+        a.shape,
+        tuple(step * a.itemsize for step in steps),
+        a.itemsize,
+        a.sycl_queue,
+        a.flags.writable,
     )
 
 

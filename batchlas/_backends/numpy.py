@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from batchlas._runtime.devices import Device, host_cpu_key, host_cpu_name
+from batchlas._runtime.layout import Extent
+from batchlas._runtime.lease import ALIGNMENT
 from batchlas._runtime.reuse import reused_bytes
 from batchlas._runtime.settings import settings
 from batchlas._runtime.sycl import host_queue
+from batchlas._runtime.workspace import Arena, arena_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,9 +89,50 @@ def empty(
     return memory[start : start + count].view(dtype).reshape(shape)
 
 
+def workspace(_a: Any) -> Arena:
+    """Return this thread's scratch for kernels on the host's memory."""
+    return arena_of(kind, host_queue(), HostMemory)
+
+
+class HostMemory:
+    """Scratch in ordinary memory; `queue` is what kernels run on, None without any."""
+
+    def __init__(self, queue: Any) -> None:
+        self._queue = queue
+        self.is_in_order: bool = queue is None or queue.is_in_order
+
+    def allocate(self, nbytes: int) -> NDArray[np.uint8]:
+        """Return an aligned block."""
+        memory = np.empty(nbytes + ALIGNMENT, np.uint8)
+        start = -memory.ctypes.data % ALIGNMENT
+        return memory[start : start + nbytes]
+
+    def array(
+        self, block: Any, start: int, shape: tuple[int, ...], dtype: np.dtype[Any]
+    ) -> NDArray[Any]:
+        """Return an ndarray on the block's bytes from `start` on."""
+        return np.ndarray(shape, dtype, block, start)
+
+    def wait(self) -> None:
+        """Wait for the queue."""
+        if self._queue is not None:
+            self._queue.wait()
+
+
 def host_view(a: NDArray[Any]) -> NDArray[Any]:
     """Return the array itself: it is in the host's memory."""
     return a
+
+
+def extent(a: NDArray[Any]) -> Extent:
+    """Return where the elements of `a` lie in memory."""
+    return Extent(
+        a.__array_interface__["data"][0],
+        a.shape,
+        a.strides,
+        a.itemsize,
+        is_writable=a.flags.writeable,
+    )
 
 
 def to_host(a: NDArray[Any]) -> NDArray[Any]:

@@ -17,6 +17,7 @@ import numpy as np
 from batchlas._kernels.ir import Binary, BinaryOp, Const, DType, Expr, ScalarArg
 from batchlas._kernels.render.rendered import ArgKind
 from batchlas._kernels.spirv import compile_spirv
+from batchlas._runtime.profile import trace_launch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -109,9 +110,10 @@ def launch_opencl(kernel: OpenCLKernel, queue: Queue, values: Sequence[object]) 
     args = [convert(v) for convert, v in zip(kernel.converters, values, strict=True)]
     local = kernel.local_range
     if local is None:
-        queue.submit(kernel.handle, args, [groups])
+        event = queue.submit(kernel.handle, args, [groups])
     else:
-        queue.submit(kernel.handle, args, [groups * local[0]], local)
+        event = queue.submit(kernel.handle, args, [groups * local[0]], local)
+    trace_launch(kernel.rendered.entry, groups, event)
 
 
 def check_device(rendered: Rendered, device: Device) -> None:
@@ -249,3 +251,4 @@ def launch_dpex(rendered: Rendered, values: Sequence[Any]) -> None:
         if arg.kind is ArgKind.LOCAL
     ]
     numba_dpex.call_kernel(compile_dpex(rendered), grid, *values, *local)
+    trace_launch(rendered.entry, groups)

@@ -1,8 +1,8 @@
 """The family ``lane``: one matrix per vector lane, on CPU devices of SYCL.
 
-Decided here: how a kernel is scheduled, what is compiled when, and how a batch that is
-no multiple of the lanes is launched. Kernels are compiled once per order, dtype,
-triangle and width, and kept for the life of the process.
+Decided here: how a kernel is scheduled, what is compiled when, how a batch that is no
+multiple of the lanes is launched, and what scratch that takes. Kernels are compiled
+once per order, dtype, triangle and width, and kept for the life of the process.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from batchlas._backends.numpy import empty
 from batchlas._kernels.limits import require_private_memory
 from batchlas._runtime.dtypes import NAME_OF
 
@@ -21,8 +20,20 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from batchlas._runtime.lease import Allocate, Layout
+
     # Runs a compiled kernel with its arguments in order, and waits for it.
     Launch = Callable[[Sequence[Any]], None]
+
+
+def potrf_scratch(batch: int, n: int, dtype: str, width: int) -> Layout | None:
+    """Return what `potrf` needs: a whole vector's arrays for fewer matrices."""
+    return partial(_vector, n, dtype, width) if batch < width else None
+
+
+def _vector(n: int, dtype: str, width: int, allocate: Allocate) -> tuple[Any, ...]:
+    shape = (width, n, n)
+    return allocate(shape, dtype), allocate(shape, dtype), allocate((width,), "int32")
 
 
 def potrf(
@@ -30,6 +41,7 @@ def potrf(
     arrays: Sequence[NDArray[Any]],
     uplo: str,
     width: int,
+    scratch: Sequence[NDArray[Any]],
 ) -> bool:
     """Factor a stack in the host's memory on a CPU queue, and wait for it.
 
@@ -43,6 +55,8 @@ def potrf(
     uplo : {"L", "U"}
     width : int
         Matrices per vector.
+    scratch : sequence of ndarray
+        What `potrf_scratch` asks for.
 
     Returns
     -------
@@ -61,7 +75,7 @@ def potrf(
     for part in _launches(len(stack), width):
         views = tuple(array[part] for array in arrays)
         if len(views[0]) < width:
-            _launch_padded(kernel, views, width)
+            _launch_padded(kernel, views, scratch)
         else:
             _launch(kernel, views)
     # max() reads integers at twice the speed of any()
@@ -96,10 +110,11 @@ def _launch(kernel: Launch, arrays: Sequence[NDArray[Any]]) -> None:
     kernel([len(arrays[0]), *(array.ctypes.data for array in arrays)])
 
 
-def _launch_padded(kernel: Launch, arrays: Sequence[NDArray[Any]], width: int) -> None:
+def _launch_padded(
+    kernel: Launch, arrays: Sequence[NDArray[Any]], padded: Sequence[NDArray[Any]]
+) -> None:
     """Launch for a batch smaller than one vector, through memory of a vector's size."""
     batch = len(arrays[0])
-    padded = tuple(empty((width, *x.shape[1:]), x.dtype, x) for x in arrays)
     padded[0][:batch] = arrays[0]
     padded[0][batch:] = np.eye(arrays[0].shape[-1], dtype=arrays[0].dtype)
     _launch(kernel, padded)

@@ -1,13 +1,13 @@
 """The family ``lane`` by numba-dpex: one matrix per thread, on dpnp arrays.
 
-Decided here: how many threads a work-group has, what is compiled when, and how a batch
-smaller than a work-group is launched. Kernels are compiled once per order, dtype,
-triangle and group, and kept for the life of the process.
+Decided here: how many threads a work-group has, what is compiled when, how a batch
+smaller than a work-group is launched, and what scratch that takes. Kernels are compiled
+once per order, dtype, triangle and group, and kept for the life of the process.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from batchlas._kernels.render import Rendered
     from batchlas._runtime.devices import Device
+    from batchlas._runtime.lease import Allocate, Layout
 
 # What the runtimes take of the work-group memory for themselves; beyond the rest a
 # kernel does not run, and nobody says so.
@@ -44,11 +45,25 @@ def fits(n: int, dtype: str, width: int, device: Device) -> bool:
     )
 
 
+def potrf_scratch(
+    batch: int, n: int, dtype: str, width: int, device: Device
+) -> Layout | None:
+    """Return what `potrf` needs: a whole group's arrays for fewer matrices."""
+    threads = _threads(n, dtype, width, device)
+    return partial(_group, n, dtype, threads) if batch < threads else None
+
+
+def _group(n: int, dtype: str, threads: int, allocate: Allocate) -> tuple[Any, ...]:
+    shape = (threads, n, n)
+    return allocate(shape, dtype), allocate(shape, dtype), allocate((threads,), "int32")
+
+
 def potrf(
     arrays: Sequence[Any],
     uplo: str,
     width: int,
     device: Device,
+    scratch: Sequence[Any],
 ) -> None:
     """Factor a stack of USM memory on its queue, and wait for it.
 
@@ -62,6 +77,8 @@ def potrf(
         Matrices of a work-group, at least.
     device : Device
         Of the arrays; `fits` has accepted it.
+    scratch : sequence of dpnp.ndarray
+        What `potrf_scratch` asks for.
 
     Raises
     ------
@@ -75,7 +92,7 @@ def potrf(
     threads = _threads(n, dtype, width, device)
     rendered = _rendered(n, dtype, uplo, threads)
     if len(arrays[0]) < threads:
-        _launch_padded(rendered, arrays, threads)
+        _launch_padded(rendered, arrays, scratch)
     else:
         _launch(rendered, arrays)
 
@@ -121,14 +138,13 @@ def _flat(array: Any) -> Any:
     return dpnp.asarray(flat)
 
 
-def _launch_padded(rendered: Rendered, arrays: Sequence[Any], threads: int) -> None:
+def _launch_padded(
+    rendered: Rendered, arrays: Sequence[Any], padded: Sequence[Any]
+) -> None:
     """Launch for a batch smaller than a group, through memory of a group's size."""
     import dpnp
 
-    from batchlas._backends.dpnp import empty
-
     batch, n = len(arrays[0]), arrays[0].shape[-1]
-    padded = [empty((threads, *x.shape[1:]), x.dtype, x) for x in arrays]
     padded[0][:batch] = arrays[0]
     identity = dpnp.eye(n, dtype=arrays[0].dtype, sycl_queue=arrays[0].sycl_queue)
     padded[0][batch:] = identity

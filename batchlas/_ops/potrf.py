@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from batchlas import _select as select
-from batchlas._backends import in_host_memory
+from batchlas._backends import borrowed, in_host_memory
 from batchlas._kernels import lane
 from batchlas._kernels.limits import fits_in_private_memory
 from batchlas._kernels.renderer_choice import DPEX, renderer_for
@@ -24,6 +24,7 @@ from batchlas._vendor import adapter_of
 if TYPE_CHECKING:
     from batchlas._backends import Backend
     from batchlas._runtime.devices import Device
+    from batchlas._runtime.lease import Layout
 
 
 class PotrfCall(NamedTuple):
@@ -67,6 +68,24 @@ def can_run(choice: select.Family, call: PotrfCall, device: Device) -> bool:
     return fits_in_private_memory(call.n, call.dtype, choice.width)
 
 
+def scratch(choice: select.Family, call: PotrfCall, device: Device) -> Layout | None:
+    """Return what a choice borrows of the workspace: room to fill up a small batch."""
+    if not isinstance(choice, Lane):
+        return None
+    rendering = renderer_for(device)
+    is_dpex = rendering is not None and rendering.renderer == DPEX
+    return _lane_scratch(call, choice.width, device if is_dpex else None)
+
+
+def _lane_scratch(call: PotrfCall, width: int, dpex: Device | None) -> Layout | None:
+    """Return a kernel's scratch; `dpex` is the device if numba-dpex renders it."""
+    if dpex is None:
+        return lane.potrf_scratch(call.batch, call.n, call.dtype, width)
+    from batchlas._kernels import lane_dpex
+
+    return lane_dpex.potrf_scratch(call.batch, call.n, call.dtype, width, dpex)
+
+
 SPEC = select.OpSpec(
     op="potrf",
     library="lapack",
@@ -74,6 +93,7 @@ SPEC = select.OpSpec(
     candidates=candidates,
     can_run=can_run,
     last_resort=(Vendor.name, Threads.name, Lane.name),
+    scratch=scratch,
 )
 
 
@@ -103,16 +123,18 @@ def potrf(backend: Backend, a: Any, uplo: str) -> tuple[Any, Any]:
 
     def launch(choice: select.Family) -> tuple[Any, Any]:
         if isinstance(choice, Lane):
-            return _launch_lane(backend, a, uplo, choice.width)
+            return _launch_lane(backend, a, call, choice.width)
         return adapter_of(backend.kind, choice.name).potrf(a, uplo)
 
     call = key_of(backend, a, uplo)
     return select.run(SPEC, call, backend.device(a), launch)
 
 
-def _launch_lane(backend: Backend, a: Any, uplo: str, width: int) -> tuple[Any, Any]:
+def _launch_lane(
+    backend: Backend, a: Any, call: PotrfCall, width: int
+) -> tuple[Any, Any]:
     """Run the kernel of the renderer that the array's device takes."""
-    n = a.shape[-1]
+    n, uplo = call.n, call.uplo
     stack = backend.packed(a).reshape(-1, n, n)
     factor = backend.empty(stack.shape, a.dtype, a)
     info = backend.empty(stack.shape[:1], np.dtype(np.int32), a)
@@ -120,13 +142,16 @@ def _launch_lane(backend: Backend, a: Any, uplo: str, width: int) -> tuple[Any, 
     rendering = renderer_for(device)
     if rendering is not None and rendering.is_noteworthy:
         select.note(rendering)
+    arrays = stack, factor, info
     if rendering is not None and rendering.renderer == DPEX:
         from batchlas._kernels import lane_dpex
 
-        lane_dpex.potrf((stack, factor, info), uplo, width, device)
+        with borrowed(backend, a, _lane_scratch(call, width, device)) as room:
+            lane_dpex.potrf(arrays, uplo, width, device, room)
         failed = bool(backend.to_host(info).any())
     else:
-        views = [in_host_memory(backend, array) for array in (stack, factor, info)]
-        failed = lane.potrf(backend.queue(a), views, uplo, width)
+        with borrowed(backend, a, _lane_scratch(call, width, None)) as room:
+            views = [in_host_memory(backend, array) for array in (*arrays, *room)]
+            failed = lane.potrf(backend.queue(a), views[:3], uplo, width, views[3:])
     factor = factor.reshape(a.shape)
     return factor, info.reshape(a.shape[:-2]) if failed else None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from batchlas._runtime.state import process_wide
 from batchlas.exceptions import LinAlgError
 
 if TYPE_CHECKING:
@@ -22,7 +23,9 @@ POLICIES = ("raise", "nan", "ignore")
 _LISTED = 8
 
 # The policies of the open blocks, innermost last.
-_policies: ContextVar[tuple[str, ...]] = ContextVar("policies", default=("raise",))
+_policies: ContextVar[tuple[str, ...]] = process_wide(
+    "policies", lambda: ContextVar("batchlas_policies", default=("raise",))
+)
 
 
 class errstate(ContextDecorator):  # noqa: N801 - named like numpy.errstate
@@ -61,12 +64,20 @@ class errstate(ContextDecorator):  # noqa: N801 - named like numpy.errstate
             raise ValueError(message)
         self._linalg = linalg
 
+    def __repr__(self) -> str:
+        return f"errstate(linalg={self._linalg!r})"
+
     def __enter__(self) -> errstate:
         _policies.set((*_policies.get(), self._linalg))
         return self
 
     def __exit__(self, *_exc: object) -> None:
         _policies.set(_policies.get()[:-1])
+
+
+def policy() -> str:
+    """Return the policy in force."""
+    return _policies.get()[-1]
 
 
 class Failure(NamedTuple):
@@ -100,10 +111,9 @@ def settle(
     """
     if info is None:
         return
-    policy = _policies.get()[-1]
-    if policy == "nan":
+    if policy() == "nan":
         fill_failed(backend, outputs, info)
-    elif policy == "raise":
+    elif policy() == "raise":
         status = backend.to_host(info)
         if status.any():
             raise _failure(backend, a, status, failure)

@@ -7,10 +7,12 @@ kernels compute. A block goes back to the pool when the last array on it is gone
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
+
+from batchlas._runtime.forks import Lock
+from batchlas._runtime.state import process_wide
 
 # Smaller memory comes from malloc, which keeps it itself.
 SMALLEST_BYTES = 2**20
@@ -34,8 +36,7 @@ class _Pool:
     """Blocks without arrays, the latest last."""
 
     def __init__(self) -> None:
-        # Reentrant: a lease can end in a garbage collection that `take` set off.
-        self._lock = threading.RLock()
+        self._lock = Lock()
         self._blocks: list[np.ndarray[Any, np.dtype[np.uint8]]] = []
 
     def take(self, count: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
@@ -54,7 +55,7 @@ class _Pool:
                 self._blocks.pop(0)
 
 
-_pool = _Pool()
+_pool = process_wide("reuse", _Pool)
 
 
 def reused_bytes(count: int) -> np.ndarray[Any, np.dtype[np.uint8]]:

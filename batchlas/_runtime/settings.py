@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import threading
 import warnings
 from collections.abc import Mapping
 from contextlib import contextmanager
@@ -18,6 +17,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from batchlas._runtime.forks import Lock
+from batchlas._runtime.state import process_wide
 from batchlas.exceptions import BatchlasWarning, SettingsError
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ ALLOW_UNSAFE = "BATCHLAS_ALLOW_UNSAFE"
 ROUTED_OPS = ("potrf", "syev", "gesvd")
 
 SYCL_RENDERERS = ("auto", "opencl", "dpex")
+BLAS_HEALTH_MODES = ("off", "warn", "error")
 
 _TRUE = frozenset({"1", "true", "on", "yes"})
 _FALSE = frozenset({"0", "false", "off", "no"})
@@ -46,6 +48,10 @@ class Settings:
         The pin of each op, as written; an op without one is absent.
     select_trace : bool
         Print one line per decision to stderr.
+    kernel_trace : bool
+        Print one line per kernel launch to stderr; implies `profiling`.
+    profiling : bool
+        Have the queue for NumPy arrays keep the times of its kernels.
     coverage_out : str or None
         Path prefix of the coverage CSV that is written at exit.
     tuned_dir : str or None
@@ -57,6 +63,9 @@ class Settings:
     sycl_renderer : {"auto", "opencl", "dpex"}
         What prints kernels for SYCL devices; auto is numba-dpex for dpnp arrays where
         it is installed, else OpenCL C.
+    blas_health : {"warn", "error", "off"}
+        What a BLAS of the host does that fails its check; "off", which is unsafe, does
+        not check.
     skip_finite_check : bool
         Unsafe: hand matrices with NaN or infinity to LAPACK, which may never return.
     generation : int
@@ -65,11 +74,14 @@ class Settings:
 
     routes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     select_trace: bool = False
+    kernel_trace: bool = False
+    profiling: bool = False
     coverage_out: str | None = None
     tuned_dir: str | None = None
     no_vendor: bool = False
     num_threads: int | None = None
     sycl_renderer: str = "auto"
+    blas_health: str = "warn"
     skip_finite_check: bool = False
     generation: int = 0
 
@@ -94,13 +106,17 @@ def _positive_int(name: str, text: str) -> int:
     return value
 
 
-def _renderer(name: str, text: str) -> str:
-    word = text.strip().lower()
-    if word in SYCL_RENDERERS:
-        return word
-    allowed = ", ".join(SYCL_RENDERERS)
-    message = f"{name}={text!r} is not a renderer; allowed: {allowed}"
-    raise SettingsError(message)
+def _one_of(*words: str) -> Callable[[str, str], str]:
+    """Return a parser that takes one of a few words."""
+
+    def parse(name: str, text: str) -> str:
+        word = text.strip().lower()
+        if word in words:
+            return word
+        message = f"{name}={text!r}; allowed: {', '.join(words)}"
+        raise SettingsError(message)
+
+    return parse
 
 
 def _path(_name: str, text: str) -> str | None:
@@ -120,15 +136,18 @@ def _coverage_path(name: str, text: str) -> str | None:
 
 _PARSERS: dict[str, Callable[[str, str], object]] = {
     "select_trace": _bool,
+    "kernel_trace": _bool,
+    "profiling": _bool,
     "coverage_out": _coverage_path,
     "tuned_dir": _path,
     "no_vendor": _bool,
     "num_threads": _positive_int,
-    "sycl_renderer": _renderer,
+    "sycl_renderer": _one_of(*SYCL_RENDERERS),
+    "blas_health": _one_of(*BLAS_HEALTH_MODES),
     "skip_finite_check": _bool,
 }
 # Only these directions are dangerous; switching a check back on never is.
-_UNSAFE = {"skip_finite_check": True}
+_UNSAFE: dict[str, object] = {"skip_finite_check": True, "blas_health": "off"}
 
 _ROUTE_VARIABLES = {f"{PREFIX}{op.upper()}_ROUTE": op for op in ROUTED_OPS}
 # Read outside the snapshot: the gate itself, and what belongs to other tools of ours.
@@ -138,16 +157,24 @@ VARIABLES = (
     ALLOW_UNSAFE,
 )
 
-_lock = threading.RLock()
-_configured = Settings()
-_snapshot: Settings | None = None
-_used = False
-_warned: set[str] = set()
+
+class _State:
+    """What ``configure`` set, the snapshot in force, and whether a call has used it."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.configured = Settings()
+        self.snapshot: Settings | None = None
+        self.used = False
+        self.warned: set[str] = set()
+
+
+_state = process_wide("settings", _State)
 
 
 def settings() -> Settings:
     """Return the current snapshot, reading the environment on the first call."""
-    return _snapshot if _snapshot is not None else reload_settings()
+    return _state.snapshot or reload_settings()
 
 
 def reload_settings() -> Settings:
@@ -167,11 +194,12 @@ def reload_settings() -> Settings:
     SettingsError
         If a variable has an unusable value. The old snapshot then stays in force.
     """
-    global _snapshot  # noqa: PLW0603 - the process has one snapshot, kept here
-    with _lock:
-        generation = 1 + (_snapshot.generation if _snapshot else 0)
-        fresh = _from_environment(replace(_configured, generation=generation))
-        _snapshot = fresh
+    with _state.lock:
+        generation = 1 + (_state.snapshot.generation if _state.snapshot else 0)
+        fresh = _from_environment(replace(_state.configured, generation=generation))
+        if fresh.kernel_trace:  # both switches are one field to all who read it
+            fresh = replace(fresh, profiling=True)
+        _state.snapshot = fresh
         return fresh
 
 
@@ -215,8 +243,8 @@ def _warn_unknown_variables() -> None:
 
 
 def _warn_once(key: str, message: str) -> None:
-    if key not in _warned:
-        _warned.add(key)
+    if key not in _state.warned:
+        _state.warned.add(key)
         warnings.warn(message, BatchlasWarning, stacklevel=4)
 
 
@@ -227,9 +255,10 @@ def configure(**changes: object) -> None:
     ----------
     **changes
         Fields of the settings: ``routes`` (mapping of op to pin), ``select_trace``,
-        ``coverage_out``, ``tuned_dir``, ``no_vendor``, ``num_threads``,
-        ``sycl_renderer``, ``skip_finite_check``. Those not named return to their
-        defaults: a call replaces the whole configuration.
+        ``kernel_trace``, ``profiling``, ``coverage_out``, ``tuned_dir``,
+        ``no_vendor``, ``num_threads``, ``sycl_renderer``, ``blas_health``,
+        ``skip_finite_check``. Those not named return to their defaults: a call
+        replaces the whole configuration.
 
     Raises
     ------
@@ -246,18 +275,17 @@ def configure(**changes: object) -> None:
     --------
     >>> batchlas.configure(num_threads=1)  # doctest: +SKIP
     """
-    global _configured  # noqa: PLW0603 - see _snapshot
     allowed = [f.name for f in fields(Settings) if f.name != "generation"]
     unknown = sorted(set(changes) - set(allowed))
     if unknown:
         message = f"configure() got {unknown}; allowed: {allowed}"
         raise SettingsError(message)
-    with _lock:
-        if _used:
+    with _state.lock:
+        if _state.used:
             message = "configure() must come before the first batchlas call"
             raise RuntimeError(message)
         checked = {name: _checked(name, value) for name, value in changes.items()}
-        _configured = Settings(**checked)  # type: ignore[arg-type]
+        _state.configured = Settings(**checked)  # type: ignore[arg-type]
         reload_settings()
 
 
@@ -290,10 +318,9 @@ def _checked_routes(routes: object) -> dict[str, str]:
 
 def mark_used() -> None:
     """Close ``configure``; called by the first op call and the first device query."""
-    global _used  # noqa: PLW0603 - see _snapshot
-    if not _used:
-        with _lock:
-            _used = True
+    if not _state.used:
+        with _state.lock:
+            _state.used = True
 
 
 @contextmanager

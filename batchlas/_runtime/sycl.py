@@ -3,50 +3,93 @@
 Decided here: whether there is one. dpctl is imported when the first NumPy array arrives
 and not before; without it, or without a CPU device, there are no native kernels for
 NumPy arrays and ``why_no_queue`` says so.
+
+A SYCL runtime does not survive a fork: its worker threads do not exist in the child,
+where dpnp's functions were seen to wait for them for ever. A child of a process that
+had loaded it therefore runs NumPy arrays through LAPACK, says so once, and refuses
+arrays of that runtime.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import os
-import threading
+import sys
 from typing import Any
 
-_lock = threading.Lock()
-_queue: Any = None
-_reason: str | None = None
+from batchlas._runtime.forks import Lock, in_forked_child
+from batchlas._runtime.notices import warn_once
+from batchlas._runtime.settings import settings
+from batchlas._runtime.state import process_wide
+
+_AFTER_FORK = "the SYCL runtime that was loaded before a fork does not work after it"
+_INSTEAD = "start processes by 'spawn' or 'forkserver' (multiprocessing.get_context)"
+
+
+class _State:
+    """The queue, or why there is none; neither before the first question."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.queue: Any = None
+        self.reason: str | None = None
+        self.is_orphaned = False
+        self.abandoned: list[Any] = []
+
+
+_state = process_wide("sycl", _State)
 
 
 def host_queue() -> Any:
     """Return the queue of the host's CPU device, or None without one."""
-    if _queue is None and _reason is None:
-        with _lock:
-            if _queue is None and _reason is None:
+    if _state.queue is None and _state.reason is None:
+        with _state.lock:
+            if _state.queue is None and _state.reason is None:
                 _find()
-    return _queue
+    return _state.queue
 
 
 def why_no_queue() -> str | None:
     """Return why `host_queue` has none, None if it has one."""
     host_queue()
-    return _reason
+    return _state.reason
+
+
+def check_not_orphaned() -> None:
+    """Refuse to touch SYCL arrays where every touch may wait for ever.
+
+    Raises
+    ------
+    RuntimeError
+        In a forked child whose parent had loaded the SYCL runtime.
+    """
+    if _state.is_orphaned:
+        message = f"{_AFTER_FORK}: {_INSTEAD}"
+        raise RuntimeError(message)
 
 
 def _find() -> None:
-    global _queue, _reason  # noqa: PLW0603 - one queue per process, kept here
-    if importlib.util.find_spec("dpctl") is None:
-        _reason = "dpctl is not installed: pip install 'batchlas[sycl]'"
-        return
+    if _state.is_orphaned:
+        _state.reason = _AFTER_FORK
+        consequence = "NumPy arrays run through LAPACK here"
+        warn_once("fork", f"{_AFTER_FORK}: {consequence}; {_INSTEAD}")
+    elif importlib.util.find_spec("dpctl") is None:
+        _state.reason = "dpctl is not installed: pip install 'batchlas[sycl]'"
+    else:
+        _ask_dpctl()
+
+
+def _ask_dpctl() -> None:
+    wanted = "enable_profiling" if settings().profiling else "default"
     try:
         import dpctl
 
         found = [d for d in dpctl.get_devices() if d.is_cpu and _shares_memory(d)]
         if found:
-            _queue = dpctl.SyclQueue(found[0])
+            _state.queue = dpctl.SyclQueue(found[0], property=wanted)
         else:
-            _reason = "no SYCL CPU device; python -m batchlas doctor says more"
+            _state.reason = "no SYCL CPU device; python -m batchlas doctor says more"
     except Exception as error:  # noqa: BLE001 - whatever is broken, LAPACK still runs
-        _reason = f"dpctl is broken, {type(error).__name__}: {error}"
+        _state.reason = f"dpctl is broken, {type(error).__name__}: {error}"
 
 
 def _shares_memory(device: Any) -> bool:
@@ -54,17 +97,10 @@ def _shares_memory(device: Any) -> bool:
     return bool(device.has_aspect_usm_system_allocations)
 
 
-def _after_fork() -> None:
-    """Give the queue up: the runtime's threads do not exist in a forked child."""
-    global _queue, _reason  # noqa: PLW0603 - see _find
-    if _queue is not None:
-        # The object stays alive: its destructor would wait for threads that are gone.
-        _abandoned.append(_queue)
-        _queue = None
-        _reason = "the SYCL runtime does not survive a fork; use spawn instead"
-
-
-_abandoned: list[Any] = []
-
-if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
-    os.register_at_fork(after_in_child=_after_fork)
+@in_forked_child
+def _give_up() -> None:
+    """Let go of the queue; the object stays, since its destructor would wait."""
+    if sys.modules.get("dpctl") is not None:
+        _state.abandoned.append(_state.queue)
+        _state.queue = None
+        _state.is_orphaned = True

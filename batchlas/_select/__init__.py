@@ -16,7 +16,6 @@ table_parser     what a well-formed table file is
 table            which row is nearest to a call
 trace, coverage  what is said and counted about a decision
 vendor           how a call fails that nothing can serve
-notices          which warnings have been given already
 inventory        the generated page of all ops, families and tables
 testing          what tests may swap
 ===============  =====================================================================

@@ -12,12 +12,13 @@ import atexit
 import csv
 import os
 import sys
-import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from batchlas._runtime.forks import Lock, in_forked_child
 from batchlas._runtime.settings import settings
+from batchlas._runtime.state import process_wide
 from batchlas._select.spec import KINDS
 from batchlas.exceptions import NoRouteError
 
@@ -53,9 +54,14 @@ class Record:
     """What one process has counted; rows are kept under what makes them distinct."""
 
     def __init__(self) -> None:
+        self.lock = Lock()
+        self.specs: tuple[OpSpec, ...] = ()
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop every count; the ops stay."""
         self.rows: dict[tuple[object, ...], Row] = {}
         self.out: str | None = None
-        self.lock = threading.Lock()
 
     def count(self, key: tuple[object, ...], cells: dict[str, object]) -> None:
         """Count a call; the first of a key lends the row its exact sizes."""
@@ -64,8 +70,7 @@ class Record:
             self.out = settings().coverage_out
 
 
-_record = Record()
-_specs: tuple[OpSpec, ...] = ()
+_record = process_wide("coverage", Record)
 
 
 def link(specs: Sequence[OpSpec]) -> None:
@@ -76,13 +81,12 @@ def link(specs: Sequence[OpSpec]) -> None:
     ValueError
         If two specs share an op.
     """
-    global _specs  # noqa: PLW0603 - the process has one list of ops
     ops = [spec.op for spec in specs]
     twice = sorted({op for op in ops if ops.count(op) > 1})
     if twice:
         message = f"ops declared twice: {', '.join(twice)}"
         raise ValueError(message)
-    _specs = tuple(specs)
+    _record.specs = tuple(specs)
 
 
 @contextmanager
@@ -169,7 +173,7 @@ def _native_flags(spec: OpSpec, call: Call, device: Device) -> dict[str, object]
 
 def _linked_rows() -> Iterator[dict[str, object]]:
     """Yield what the build contains, for one dtype; candidate lists are pure."""
-    for spec in _specs:
+    for spec in _record.specs:
         for kind in KINDS:
             candidates = spec.candidates(LINKED_DTYPE, kind)
             existed = int(not all(each.uses_library for each in candidates))
@@ -197,8 +201,8 @@ def table_rows() -> list[dict[str, object]]:
 
 def reset() -> None:
     """Forget every count: for tests, and for a child process that was forked."""
-    global _record  # noqa: PLW0603 - the process has one record
-    _record = Record()
+    with _record.lock:
+        _record.forget()
 
 
 @atexit.register
@@ -218,5 +222,4 @@ def write() -> None:
         lines.writerows(table_rows())
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=reset)
+in_forked_child(reset)

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
+from batchlas._runtime.notices import warn_once
 from batchlas._runtime.settings import mark_used, settings
 from batchlas._select import pins, store
 from batchlas._select.families import Family, parse
-from batchlas._select.notices import warn_once
 from batchlas._select.vendor import no_route
 from batchlas._select.walk import Decision, Origin, walk
 from batchlas.exceptions import PinError, SpellingError

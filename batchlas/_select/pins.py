@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from batchlas._runtime.settings import PREFIX
+from batchlas._runtime.state import process_wide
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,7 +52,9 @@ class Pin:
 
 
 _NO_PINS: Mapping[str, Pin] = MappingProxyType({})
-_scoped: ContextVar[Mapping[str, Pin]] = ContextVar("batchlas_pins", default=_NO_PINS)
+_scoped: ContextVar[Mapping[str, Pin]] = process_wide(
+    "pins", lambda: ContextVar("batchlas_pins", default=_NO_PINS)
+)
 
 
 def scoped_pin(op: str) -> Pin | None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from batchlas._runtime.devices import Device
+    from batchlas._runtime.lease import Layout
     from batchlas._select.families import Family
 
 # Every kind of array that candidates are listed for; see Device.kind.
@@ -34,6 +35,11 @@ class Call(Protocol):
     def __hash__(self) -> int: ...
 
 
+def no_scratch(_choice: Family, _call: Any, _device: Device) -> Layout | None:
+    """Return what is borrowed by an op whose choices need no scratch."""
+    return None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class OpSpec:
     """An op's declaration; two are the same only if they are one object.
@@ -54,6 +60,9 @@ class OpSpec:
     last_resort : tuple of str
         Family names by generality, tried when no table helps; the other candidates
         follow in their own order.
+    scratch : callable (choice, call, device) -> Layout or None
+        What the choice borrows of the workspace for this call: the very layout that
+        its launch leases. None where that is nothing.
     """
 
     op: str
@@ -62,6 +71,7 @@ class OpSpec:
     candidates: Callable[[str, str], tuple[Family, ...]]
     can_run: Callable[[Family, Any, Device], bool]
     last_resort: tuple[str, ...] = ("blocked", "vendor")
+    scratch: Callable[[Family, Any, Device], Layout | None] = no_scratch
 
     def families(self, dtype: str) -> tuple[type[Family], ...]:
         """Return the families of every kind of array: all that a table may spell."""

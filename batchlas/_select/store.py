@@ -9,14 +9,15 @@ the settings or the table generation change.
 from __future__ import annotations
 
 import os
-import threading
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from batchlas._runtime.forks import Lock
+from batchlas._runtime.notices import warn_once
+from batchlas._runtime.state import process_wide
 from batchlas._select.families import parse
-from batchlas._select.notices import warn_once
 from batchlas._select.table_parser import parse_file_name, parse_tables
 from batchlas.exceptions import SpellingError, TableError
 
@@ -71,7 +72,7 @@ class TableStore:
             devices = self._files.setdefault(file.op, {})
             devices.setdefault(file.device, []).append(file)
         self._found: dict[tuple[OpSpec, str, str], TunedTable | None] = {}
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def devices(self, op: str) -> list[str]:
         """Return the keys of the devices that have a file for `op`."""
@@ -130,45 +131,50 @@ def _refuse(table: Table, line: int, why: str) -> None:
     raise TableError(message)
 
 
-_lock = threading.Lock()
-_generation = 0
-_builtin: tuple[TableFile, ...] | None = None  # None: the shipped ones, not looked up
-_stores: dict[tuple[int, str | None, int], TableStore] = {}  # one entry: the latest
+class _State:
+    """The built-in tables (None: the shipped ones, not looked up) and what was read."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.generation = 0
+        self.builtin: tuple[TableFile, ...] | None = None
+        # One entry: the latest.
+        self.stores: dict[tuple[int, str | None, int], TableStore] = {}
+
+
+_state = process_wide("tables", _State)
 
 
 def generation() -> int:
     """Return a number that grows whenever the built-in tables are swapped."""
-    return _generation
+    return _state.generation
 
 
 def table_store(now: Settings) -> TableStore:
     """Return the tables in force under the settings `now`."""
     # Reloading the settings looks at a user's folder again.
     reload = now.generation if now.tuned_dir else 0
-    with _lock:
-        key = (_generation, now.tuned_dir, reload)
-        if key not in _stores:
+    with _state.lock:
+        key = (_state.generation, now.tuned_dir, reload)
+        if key not in _state.stores:
             override = override_files(now.tuned_dir) if now.tuned_dir else ()
             store = TableStore(_builtin_files(), override)
-            _stores.clear()
-            _stores[key] = store
-        return _stores[key]
+            _state.stores = {key: store}
+        return _state.stores[key]
 
 
 def swap_builtin(tables: Mapping[str, str] | None) -> None:
     """Replace the built-in tables by texts under base names; None brings them back."""
-    global _generation, _builtin  # noqa: PLW0603 - the process has one set of tables
     files = None if tables is None else tuple(_text_files(tables))
-    with _lock:
-        _builtin = files
-        _generation += 1
+    with _state.lock:
+        _state.builtin = files
+        _state.generation += 1
 
 
 def _builtin_files() -> tuple[TableFile, ...]:
-    global _builtin  # noqa: PLW0603 - see swap_builtin
-    if _builtin is None:
-        _builtin = tuple(shipped_files())
-    return _builtin
+    if _state.builtin is None:
+        _state.builtin = tuple(shipped_files())
+    return _state.builtin
 
 
 def _text_files(tables: Mapping[str, str]) -> list[TableFile]:

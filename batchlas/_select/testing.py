@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from batchlas._runtime.notices import reset_warnings
 from batchlas._select import coverage, store
-from batchlas._select.notices import reset_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

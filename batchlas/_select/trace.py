@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from batchlas._runtime.settings import settings
+from batchlas._runtime.state import process_wide
 from batchlas._select.walk import Decision, Origin
 
 if TYPE_CHECKING:
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 # Two choices within this ratio count as equally fast, here as in the tuner's ranking.
 TIE_RATIO = 1.03
 
-_depth: ContextVar[int] = ContextVar("batchlas_trace_depth", default=0)
+_depth: ContextVar[int] = process_wide(
+    "trace_depth", lambda: ContextVar("batchlas_trace_depth", default=0)
+)
 
 
 @contextmanager

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from batchlas._runtime.notices import warn_once
 from batchlas._select.borrow import borrow_order
-from batchlas._select.notices import warn_once
 from batchlas._select.table import TableRow, nearest
 from batchlas.exceptions import BorrowedTableWarning
 

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.linalg import _umath_linalg
 
+from batchlas._runtime.health import check_host_blas
+from batchlas._runtime.info import from_flags
 from batchlas._vendor.screen import first_bad_minor, non_finite, with_identity
 from batchlas._vendor.slices import over_batch
 
@@ -117,6 +119,7 @@ def _call(
     threads: bool,
 ) -> tuple[tuple[NDArray[Any], ...], bool]:
     """Run a gufunc into fresh arrays; also say whether some matrix failed."""
+    check_host_blas()
     char = a.dtype.char
     signature = _SIGNATURES[results]["D" if char in "FD" else "d"]
     outputs = tuple(
@@ -161,4 +164,4 @@ def _mark(
         for output in outputs:
             output[failed] = np.nan
         bad = bad | failed
-    return bad.astype(np.int32)
+    return from_flags(bad)

@@ -10,19 +10,20 @@ threadpoolctl), the process's processors, and BATCHLAS_NUM_THREADS, whichever is
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-import threadpoolctl
-
+from batchlas._runtime.blas import blas, processors
+from batchlas._runtime.forks import in_forked_child
 from batchlas._runtime.settings import settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import Future
 
     from numpy.typing import NDArray
 
@@ -30,85 +31,35 @@ if TYPE_CHECKING:
 _SLICES_PER_THREAD = 4
 
 
-class _BlasHold:
-    """BLAS held to one thread while at least one call of ours runs in threads.
-
-    BLAS has one limit for the whole process, so the first caller saves and lowers it
-    and the last one restores it; saving per call would restore a lowered value.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._holders = 0
-        self._saved: list[int] = []
-        found = threadpoolctl.ThreadpoolController().select(user_api="blas")
-        self._libraries = found.lib_controllers
-
-    def threads_allowed(self) -> int:
-        """Return how many threads BLAS may use when nothing holds it."""
-        with self._lock:
-            if self._holders:
-                limits = self._saved
-            else:
-                limits = [library.get_num_threads() for library in self._libraries]
-        return max(limits, default=_processors())
-
-    def give_up(self) -> None:
-        """Restore the limits in a forked child, whose holders do not exist."""
-        if self._holders:
-            for library, limit in zip(self._libraries, self._saved, strict=True):
-                library.set_num_threads(limit)
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if self._holders == 0:
-                self._saved = [lib.get_num_threads() for lib in self._libraries]
-                for library in self._libraries:
-                    library.set_num_threads(1)
-            self._holders += 1
-
-    def __exit__(self, *_exc: object) -> None:
-        with self._lock:
-            self._holders -= 1
-            if self._holders == 0:
-                for library, limit in zip(self._libraries, self._saved, strict=True):
-                    library.set_num_threads(limit)
-
-
-@lru_cache(maxsize=1)
-def _blas() -> _BlasHold:
-    return _BlasHold()
-
-
 @lru_cache(maxsize=1)
 def _pool() -> ThreadPoolExecutor:
     """Return the pool, made on first use; idle threads cost nothing but memory."""
-    return ThreadPoolExecutor(_processors(), thread_name_prefix="batchlas")
+    return ThreadPoolExecutor(processors(), thread_name_prefix="batchlas")
 
 
-def _after_fork() -> None:
-    """Forget the parent's pool and hold: their threads do not exist in the child."""
+@in_forked_child
+def _forget() -> None:
+    """Forget the parent's pool: its threads do not exist in the child."""
     _pool.cache_clear()
-    if _blas.cache_info().currsize:
-        _blas().give_up()
-    _blas.cache_clear()
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
-    os.register_at_fork(after_in_child=_after_fork)
-
-
-def _processors() -> int:
-    if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def thread_count() -> int:
     """Return how many threads a call may use now; see the module's text."""
-    limits = [_blas().threads_allowed(), _processors()]
+    limits = [blas().threads_allowed(), processors()]
     ours = settings().num_threads
     return min(limits if ours is None else [*limits, ours])
+
+
+def _started(work: Callable[[], bool], count: int) -> list[Future[bool]]:
+    """Have up to `count` other threads work; none when the interpreter is ending.
+
+    An exit handler or a destructor may call then, and no thread can be started.
+    """
+    started: list[Future[bool]] = []
+    with contextlib.suppress(RuntimeError):
+        for _ in range(count):
+            started.append(_pool().submit(work))
+    return started
 
 
 def over_batch(
@@ -147,8 +98,8 @@ def over_batch(
             views = tuple(output[part] for output in flat_outputs)
             failed |= run(gufunc, signature, flat[part], views)
 
-    with _blas():
-        others = [_pool().submit(work) for _ in range(threads - 1)]
+    with blas():
+        others = _started(work, threads - 1)
         try:
             failed = work()
         finally:

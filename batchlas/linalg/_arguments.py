@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from batchlas._dispatch import backend_of
 from batchlas._runtime.dtypes import NAME_OF
+from batchlas._runtime.info import check_receiver, deliver
 from batchlas._runtime.settings import mark_used
 from batchlas.exceptions import LinAlgError
 
@@ -31,6 +33,13 @@ class Stack(NamedTuple):
     def wrapped(self, result: Any) -> Any:
         """Return a result as numpy.linalg would for the caller's type."""
         return result if self.wrap is None else self.wrap(result)
+
+    def status(self, backend: Backend, status: Any, info: Any) -> Any:
+        """Return a status in the caller's `info`, or as other values without one."""
+        if info is None:
+            return self.values(status)
+        deliver(backend, status, info)
+        return info
 
     def values(self, result: Any) -> Any:
         """Return real values or a status: of subclasses of ndarray, NumPy wraps none.
@@ -79,6 +88,28 @@ def _converted(backend: Backend, array: Any) -> Any:
         return array.astype(backend.default_float(array))
     message = f"array type {dtype.name} is unsupported in linalg"
     raise TypeError(message)
+
+
+def check_info(backend: Backend | None, a: Any, info: Any) -> None:
+    """Refuse an ``info=`` that cannot receive the status of the stack `a`.
+
+    Raises
+    ------
+    TypeError
+        If it is not an array of the library that holds `a`, or `a` is an array that
+        batchlas does not compute on itself.
+    ValueError
+        As `batchlas._runtime.info.check_receiver`.
+    """
+    if info is None:
+        return
+    if backend is None:
+        message = f"info= is for arrays that batchlas computes on, not {type(a)}"
+        raise TypeError(message)
+    if backend_of(info) is not backend or not hasattr(info, "strides"):
+        message = f"info is a {type(info).__name__}, not a {backend.kind} array"
+        raise TypeError(message)
+    check_receiver(backend, a, info)
 
 
 def checked_uplo(uplo: str) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from batchlas._dispatch import backend_of, give_way
+from batchlas._dispatch import backend_of
 from batchlas._ops.potrf import potrf
 from batchlas._runtime.errstate import Failure, settle, status_of
-from batchlas.linalg._arguments import stack_of
+from batchlas.linalg._arguments import check_info, stack_of
+from batchlas.linalg._elsewhere import elsewhere
 from batchlas.linalg._results import CholeskyExResult
 
 _FAILURE = {
@@ -77,7 +78,7 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
     """
     backend = backend_of(a)
     if backend is None:
-        return give_way("cholesky", a, upper=upper)
+        return elsewhere(cholesky, a, upper=upper)
     stack = stack_of(backend, a)
     array = stack.array
     if array.size == 0:
@@ -88,7 +89,9 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
     return stack.wrapped(factor)
 
 
-def cholesky_ex(a: Any, /, *, upper: bool = False) -> CholeskyExResult:
+def cholesky_ex(
+    a: Any, /, *, upper: bool = False, info: Any = None
+) -> CholeskyExResult:
     """Cholesky factor and status of every matrix of a stack, without raising.
 
     Parameters
@@ -97,6 +100,9 @@ def cholesky_ex(a: Any, /, *, upper: bool = False) -> CholeskyExResult:
         As in `cholesky`.
     upper : bool, optional
         As in `cholesky`.
+    info : (...) array of int32, optional
+        Receives the status, in the caller's memory, on the device of `a`; it is
+        written in place and returned. Its shape is the batch's.
 
     Returns
     -------
@@ -109,6 +115,9 @@ def cholesky_ex(a: Any, /, *, upper: bool = False) -> CholeskyExResult:
     ------
     LinAlgError
         For arrays that are not stacks of square matrices; never for their values.
+    ValueError
+        For an `info` that cannot receive the status: another shape, dtype or device,
+        or memory that is read-only or overlaps.
     TypeError
         For a dtype or an array type that is not computed.
 
@@ -121,13 +130,14 @@ def cholesky_ex(a: Any, /, *, upper: bool = False) -> CholeskyExResult:
     """
     backend = backend_of(a)
     if backend is None:
-        return give_way("cholesky_ex", a, upper=upper)  # type: ignore[no-any-return]
+        check_info(backend, a, info)
+        return elsewhere(cholesky_ex, a, upper=upper)  # type: ignore[no-any-return]
     stack = stack_of(backend, a)
     array = stack.array
+    check_info(backend, array, info)
     if array.size == 0:
-        factor = backend.xp.empty_like(array, order="C")
-        info = backend.zeros_info(array)
-        return CholeskyExResult(stack.wrapped(factor), stack.values(info))
-    factor, info = potrf(backend, array, "U" if upper else "L")
-    info = status_of(backend, array, (factor,), info)
-    return CholeskyExResult(stack.wrapped(factor), stack.values(info))
+        factor, status = backend.xp.empty_like(array, order="C"), None
+    else:
+        factor, status = potrf(backend, array, "U" if upper else "L")
+    status = status_of(backend, array, (factor,), status)
+    return CholeskyExResult(stack.wrapped(factor), stack.status(backend, status, info))

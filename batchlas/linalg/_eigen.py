@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from batchlas._dispatch import backend_of, give_way
+from batchlas._dispatch import backend_of
 from batchlas._ops.syev import syev
 from batchlas._runtime.errstate import Failure, settle, status_of
-from batchlas.linalg._arguments import checked_uplo, stack_of
+from batchlas.linalg._arguments import check_info, checked_uplo, stack_of
+from batchlas.linalg._elsewhere import elsewhere
 from batchlas.linalg._results import EighExResult, EighResult
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def eigh(a: Any, UPLO: str = "L") -> Any:
     """
     backend = backend_of(a)
     if backend is None:
-        return give_way("eigh", a, UPLO=UPLO)
+        return elsewhere(eigh, a, UPLO=UPLO)
     uplo = checked_uplo(UPLO)
     stack = stack_of(backend, a)
     array = stack.array
@@ -88,7 +89,7 @@ def eigh(a: Any, UPLO: str = "L") -> Any:
     return EighResult(stack.values(w), stack.wrapped(v))
 
 
-def eigh_ex(a: Any, UPLO: str = "L") -> EighExResult:
+def eigh_ex(a: Any, UPLO: str = "L", *, info: Any = None) -> EighExResult:
     """Eigenvalues, eigenvectors and status of every matrix, without raising.
 
     Parameters
@@ -97,6 +98,9 @@ def eigh_ex(a: Any, UPLO: str = "L") -> EighExResult:
         As in `eigh`.
     UPLO : {"L", "U"}, optional
         As in `eigh`.
+    info : (...) array of int32, optional
+        Receives the status, in the caller's memory, on the device of `a`; it is
+        written in place and returned. Its shape is the batch's.
 
     Returns
     -------
@@ -110,7 +114,8 @@ def eigh_ex(a: Any, UPLO: str = "L") -> EighExResult:
     LinAlgError
         For arrays that are not stacks of square matrices; never for their values.
     ValueError
-        For an `UPLO` other than L or U.
+        For an `UPLO` other than L or U, and for an `info` that cannot receive the
+        status: another shape, dtype or device, or memory that is read-only or overlaps.
     TypeError
         For a dtype or an array type that is not computed.
 
@@ -123,17 +128,18 @@ def eigh_ex(a: Any, UPLO: str = "L") -> EighExResult:
     """
     backend = backend_of(a)
     if backend is None:
-        return give_way("eigh_ex", a, UPLO=UPLO)  # type: ignore[no-any-return]
+        check_info(backend, a, info)
+        return elsewhere(eigh_ex, a, UPLO=UPLO)  # type: ignore[no-any-return]
     uplo = checked_uplo(UPLO)
     stack = stack_of(backend, a)
     array = stack.array
+    check_info(backend, array, info)
     if array.size == 0:
-        w, v = _empty(backend, array)
-        info = backend.zeros_info(array)
-        return EighExResult(stack.values(w), stack.wrapped(v), stack.values(info))
-    w, v, info = syev(backend, array, uplo, vectors=True)
-    info = status_of(backend, array, (w, v), info)
-    return EighExResult(stack.values(w), stack.wrapped(v), stack.values(info))
+        w, v, status = *_empty(backend, array), None
+    else:
+        w, v, status = syev(backend, array, uplo, vectors=True)
+    status = stack.status(backend, status_of(backend, array, (w, v), status), info)
+    return EighExResult(stack.values(w), stack.wrapped(v), status)
 
 
 def eigvalsh(a: Any, UPLO: str = "L") -> Any:
@@ -173,7 +179,7 @@ def eigvalsh(a: Any, UPLO: str = "L") -> Any:
     """
     backend = backend_of(a)
     if backend is None:
-        return give_way("eigvalsh", a, UPLO=UPLO)
+        return elsewhere(eigvalsh, a, UPLO=UPLO)
     uplo = checked_uplo(UPLO)
     stack = stack_of(backend, a)
     array = stack.array

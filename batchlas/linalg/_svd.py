@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from batchlas._dispatch import backend_of, give_way
+from batchlas._dispatch import backend_of
 from batchlas._ops.gesvd import gesvd, gesvd_hermitian
 from batchlas._runtime.errstate import Failure, settle, status_of
-from batchlas.linalg._arguments import stack_of
+from batchlas.linalg._arguments import check_info, stack_of
+from batchlas.linalg._elsewhere import elsewhere
 from batchlas.linalg._results import SVDExResult, SVDResult
 
 if TYPE_CHECKING:
@@ -80,7 +81,13 @@ def svd(
     """
     backend = backend_of(a)
     if backend is None:
-        return give_way("svd", a, full_matrices, compute_uv, hermitian)
+        return elsewhere(
+            svd,
+            a,
+            full_matrices=full_matrices,
+            compute_uv=compute_uv,
+            hermitian=hermitian,
+        )
     stack = stack_of(backend, a, square=hermitian)
     job = _job(full_matrices=full_matrices, compute_uv=compute_uv)
     u, s, vh, info = _decompose(backend, stack.array, job, hermitian=hermitian)
@@ -97,6 +104,7 @@ def svd_ex(
     full_matrices: bool = True,
     compute_uv: bool = True,
     hermitian: bool = False,
+    info: Any = None,
 ) -> SVDExResult:
     """Singular value decomposition and status of every matrix, without raising.
 
@@ -106,6 +114,9 @@ def svd_ex(
         As in `svd`.
     full_matrices, compute_uv, hermitian : bool, optional
         As in `svd`.
+    info : (...) array of int32, optional
+        Receives the status, in the caller's memory, on the device of `a`; it is
+        written in place and returned. Its shape is the batch's.
 
     Returns
     -------
@@ -119,6 +130,9 @@ def svd_ex(
     ------
     LinAlgError
         For arrays that are not stacks of matrices; never for their values.
+    ValueError
+        For an `info` that cannot receive the status: another shape, dtype or device,
+        or memory that is read-only or overlaps.
     TypeError
         For a dtype or an array type that is not computed.
 
@@ -131,8 +145,9 @@ def svd_ex(
     """
     backend = backend_of(a)
     if backend is None:
-        return give_way(  # type: ignore[no-any-return]
-            "svd_ex",
+        check_info(backend, a, info)
+        return elsewhere(  # type: ignore[no-any-return]
+            svd_ex,
             a,
             full_matrices=full_matrices,
             compute_uv=compute_uv,
@@ -140,11 +155,12 @@ def svd_ex(
         )
     stack = stack_of(backend, a, square=hermitian)
     job = _job(full_matrices=full_matrices, compute_uv=compute_uv)
-    u, s, vh, info = _decompose(backend, stack.array, job, hermitian=hermitian)
-    info = status_of(backend, stack.array, (u, s, vh), info)
+    check_info(backend, stack.array, info)
+    u, s, vh, status = _decompose(backend, stack.array, job, hermitian=hermitian)
+    status = status_of(backend, stack.array, (u, s, vh), status)
     if compute_uv:
         u, vh = stack.wrapped(u), stack.wrapped(vh)
-    return SVDExResult(u, stack.values(s), vh, stack.values(info))
+    return SVDExResult(u, stack.values(s), vh, stack.status(backend, status, info))
 
 
 def svdvals(x: Any, /) -> Any:
@@ -181,7 +197,7 @@ def svdvals(x: Any, /) -> Any:
     """
     backend = backend_of(x)
     if backend is None:
-        return give_way("svdvals", x)
+        return elsewhere(svdvals, x)
     stack = stack_of(backend, x, square=False)
     array = stack.array
     _, s, _, info = _decompose(backend, array, "none", hermitian=False)

@@ -115,6 +115,23 @@ def test_potrf_failures_are_numbered_and_stay_alone(cusolver, char, uplo):
     assert np.array_equal(factor[[0, 2, 6]], good[[0, 2, 6]])
 
 
+@pytest.mark.parametrize("batch", [1, 3])
+def test_a_negative_status_is_a_failure(cusolver, monkeypatch, batch):
+    """It says that an argument was wrong; info is never negative, and never dropped."""
+    factor = host_cupy.factor
+    turns = iter([-4, *[0] * batch])
+
+    def wrong_once(v, fill):
+        return next(turns) or factor(v, fill)
+
+    monkeypatch.setattr(host_cupy, "factor", wrong_once)
+    a = host_cupy.asarray(positive((batch,), 256, "d"))
+    found, info = cusolver.potrf(a, "L")
+    assert (info > 0).tolist() == [True, *[False] * (batch - 1)]
+    assert np.isnan(found[0]).all()
+    assert np.isfinite(found[1:]).all()
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("uplo", ["L", "U"])
 @pytest.mark.parametrize("char", DTYPES)

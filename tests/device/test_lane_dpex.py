@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import batchlas
+from batchlas._backends import borrowed
 from batchlas._kernels import lane_dpex
 from batchlas._kernels.renderer_choice import renderer_for
 from batchlas._runtime.settings import settings
@@ -48,7 +49,10 @@ def factored(stack, uplo):
     a = longer[1:]
     factor = dpnp.full(a.shape, 7, dtype=a.dtype)
     info = dpnp.full(len(stack), -1, dtype=np.int32)
-    lane_dpex.potrf((a, factor, info), uplo, WIDTH, backend.device(a))
+    device = backend.device(a)
+    layout = lane_dpex.potrf_scratch(*a.shape[:2], a.dtype.name, WIDTH, device)
+    with borrowed(backend, a, layout) as scratch:
+        lane_dpex.potrf((a, factor, info), uplo, WIDTH, device, scratch)
     np.testing.assert_array_equal(dpnp.asnumpy(longer)[1:], stack)
     return dpnp.asnumpy(factor), dpnp.asnumpy(info)
 
@@ -117,7 +121,7 @@ def test_what_exceeds_a_group_is_refused():
     assert not lane_dpex.fits(1, "float32", 2 * device.max_work_group, device)
     if not lane_dpex.fits(64, "float64", 64, device):
         with pytest.raises(ValueError, match="exceed a group"):
-            lane_dpex.potrf((a, a, a), "L", 64, device)
+            lane_dpex.potrf((a, a, a), "L", 64, device, ())
 
 
 def test_dpnp_arrays_take_numba_dpex_and_numpy_arrays_opencl():

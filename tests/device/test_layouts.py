@@ -61,6 +61,29 @@ def test_inputs_are_not_written(library, order, dtype, call):
     assert_same_bits(library.to_host(array), whole)
 
 
+@pytest.mark.parametrize("call", CHOLESKY, ids=str)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_other_triangle_is_zero_whatever_lies_around(library, dtype, call):
+    """133, 135: the named triangle of each matrix, by its own strides.
+
+    What lies between the matrices and in the other triangle is finite, so that reading
+    it would change the result and writing it would show.
+    """
+    n = 3
+    whole = np.full((4, n + 2, 2 * n), -999, dtype)
+    matrices = definite(4, n, n, dtype=dtype)
+    whole[:, :n, ::2] = matrices
+    upper = call.options.get("upper", False)
+    other = np.tril_indices(n, -1) if upper else np.triu_indices(n, 1)
+    whole[:, other[0], 2 * other[1]] = 777
+    array = library.asarray(whole)
+    (factor,) = call.on_host(array[:, :n, ::2])
+    (expected,) = call.on_host(library.asarray(matrices))
+    assert_same_bits(factor, expected)
+    assert not factor[:, other[0], other[1]].any()
+    assert_same_bits(library.to_host(array), whole)
+
+
 @pytest.mark.parametrize("call", CALLS, ids=str)
 def test_a_broadcast_matrix(library, call):
     """Stride 0: every result is that of the one matrix."""

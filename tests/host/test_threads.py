@@ -56,7 +56,7 @@ def seen(monkeypatch):
 @pytest.fixture
 def _four_processors(monkeypatch):
     """Let thread counts be seen on any machine: BLAS and the process may use four."""
-    monkeypatch.setattr(slices, "_processors", lambda: 4)
+    monkeypatch.setattr(slices, "processors", lambda: 4)
     slices._pool.cache_clear()
     with threadpoolctl.threadpool_limits(4, user_api="blas"):
         yield

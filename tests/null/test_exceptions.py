@@ -14,6 +14,7 @@ from batchlas.exceptions import LinAlgError
 PARENTS = {
     "LinAlgError": np.linalg.LinAlgError,
     "NoRouteError": RuntimeError,
+    "BlasHealthError": RuntimeError,
     "SettingsError": ValueError,
     "SpellingError": ValueError,
     "PinError": ValueError,

@@ -29,12 +29,12 @@ LINALG = {
     "EighExResult": "(eigenvalues, eigenvectors, info)",
     "SVDExResult": "(U, S, Vh, info)",
     "cholesky": "(a, /, *, upper=False)",
-    "cholesky_ex": "(a, /, *, upper=False)",
+    "cholesky_ex": "(a, /, *, upper=False, info=None)",
     "eigh": "(a, UPLO='L')",
-    "eigh_ex": "(a, UPLO='L')",
+    "eigh_ex": "(a, UPLO='L', *, info=None)",
     "eigvalsh": "(a, UPLO='L')",
     "svd": "(a, full_matrices=True, compute_uv=True, hermitian=False)",
-    "svd_ex": "(a, *, full_matrices=True, compute_uv=True, hermitian=False)",
+    "svd_ex": "(a, *, full_matrices=True, compute_uv=True, hermitian=False, info=None)",
     "svdvals": "(x, /)",
 }
 PLACES = [(batchlas, TOP), (linalg, LINALG)]

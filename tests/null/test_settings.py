@@ -18,9 +18,12 @@ from batchlas.exceptions import BatchlasWarning, SettingsError
 # Every variable that can be wrong in itself, with a text that is.
 BAD = {
     "BATCHLAS_SELECT_TRACE": "maybe",
+    "BATCHLAS_KERNEL_TRACE": "sometimes",
+    "BATCHLAS_PROFILING": "3",
     "BATCHLAS_NO_VENDOR": "2",
     "BATCHLAS_NUM_THREADS": "0",
     "BATCHLAS_SYCL_RENDERER": "cuda",
+    "BATCHLAS_BLAS_HEALTH": "fine",
     "BATCHLAS_SKIP_FINITE_CHECK": "please",
     "BATCHLAS_COVERAGE_OUT": "/no/such/folder/coverage",
 }

@@ -24,8 +24,10 @@ def _clean_selection(monkeypatch):
     for name in list(os.environ):
         if name.startswith("BATCHLAS_"):
             monkeypatch.delenv(name)
-    monkeypatch.setattr(settings_module, "_used", False)
-    monkeypatch.setattr(settings_module, "_configured", settings_module.Settings())
+    monkeypatch.setattr(settings_module._state, "used", False)
+    monkeypatch.setattr(
+        settings_module._state, "configured", settings_module.Settings()
+    )
     settings_module.reload_settings()
     _forget()
     yield

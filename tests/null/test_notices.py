@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 
-from batchlas._select.notices import reset_warnings, warn_once
+from batchlas._runtime.notices import reset_warnings, warn_once
 from batchlas.exceptions import BatchlasWarning, BorrowedTableWarning
 
 

@@ -6,31 +6,38 @@ where it happens.
 
 from __future__ import annotations
 
-import threading
 import warnings
 from typing import TYPE_CHECKING
 
+from batchlas._runtime.forks import Lock
+from batchlas._runtime.state import process_wide
 from batchlas.exceptions import BatchlasWarning
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-_lock = threading.Lock()
-_given: set[Hashable] = set()
+
+class _Notices:
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.given: set[Hashable] = set()
+
+
+_notices = process_wide("notices", _Notices)
 
 
 def warn_once(
     cause: Hashable, message: str, category: type[BatchlasWarning] = BatchlasWarning
 ) -> None:
     """Give a warning unless this cause has had one in this process."""
-    with _lock:
-        if cause in _given:
+    with _notices.lock:
+        if cause in _notices.given:
             return
-        _given.add(cause)
+        _notices.given.add(cause)
     warnings.warn(message, category, stacklevel=2)
 
 
 def reset_warnings() -> None:
     """Forget every cause, so that each warns again."""
-    with _lock:
-        _given.clear()
+    with _notices.lock:
+        _notices.given.clear()
