@@ -23,6 +23,7 @@ from batchlas._runtime.settings import (  # noqa: E402
     reload_settings,
     scoped_env,
 )
+from batchlas.bench import benchmark  # noqa: E402
 from batchlas.exceptions import (  # noqa: E402
     BatchlasWarning,
     LinAlgError,
@@ -36,6 +37,7 @@ __all__ = [
     "LinAlgError",
     "NoRouteError",
     "asarray",
+    "benchmark",
     "configure",
     "errstate",
     "explain",

@@ -1,4 +1,4 @@
-"""``python -m batchlas``: doctor, tuner, and scripts with batchlas installed."""
+"""``python -m batchlas``: doctor, explain, tune, bench, and run for whole scripts."""
 
 from __future__ import annotations
 
@@ -6,9 +6,18 @@ import argparse
 import runpy
 import sys
 from pathlib import Path
+from typing import Any
 
 import batchlas
-from batchlas.tune import command
+from batchlas import _explain_command
+from batchlas.bench import command as bench
+from batchlas.tune import command as tune
+
+_COMMANDS: dict[str, tuple[Any, str]] = {
+    "explain": (_explain_command, "which kernel a call runs, and why"),
+    "tune": (tune, "measure this machine, write its tables"),
+    "bench": (bench, "compare with the array libraries that are installed"),
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -24,16 +33,18 @@ def main(arguments: list[str] | None = None) -> int:
     )
     run.add_argument("script", type=Path)
     run.add_argument("arguments", nargs=argparse.REMAINDER, help="the script's own")
-    tuner = commands.add_parser("tune", help="measure this machine, write its tables")
-    command.add_arguments(tuner)
-    given = parser.parse_args(arguments)
+    for name, (module, text) in _COMMANDS.items():
+        module.add_arguments(commands.add_parser(name, help=text))
+    words = sys.argv[1:] if arguments is None else arguments
+    given = parser.parse_args(words, argparse.Namespace(words=words))
     if given.command == "doctor":
         from batchlas import doctor
 
         print(doctor.report())
         return 0
-    if given.command == "tune":
-        return command.run(given)
+    if given.command in _COMMANDS:
+        status: int = _COMMANDS[given.command][0].run(given)
+        return status
     return _run(given.script, given.arguments)
 
 

@@ -180,5 +180,14 @@ def _settings() -> Iterator[str]:
 
 def _tables() -> Iterator[str]:
     for spec in SPECS:
-        devices = store.table_store(settings()).devices(spec.op)
-        yield f"tables     {spec.op}: {', '.join(sorted(devices)) or 'none'}"
+        files = store.table_store(settings()).files(spec.op)
+        told = sorted(_told(file) for file in files)
+        yield f"tables     {spec.op}: {', '.join(told) or 'none'}"
+
+
+def _told(file: store.TableFile) -> str:
+    """Return a table's device, and what should be known of the table."""
+    remarks = [] if file.place is store.Place.SHIPPED else [file.name]
+    if any(store.is_stale(table) for table in file.tables().values()):
+        remarks.append("stale: measured with other kernels")
+    return f"{file.device} ({', '.join(remarks)})" if remarks else file.device

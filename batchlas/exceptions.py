@@ -24,6 +24,7 @@ __all__ = [
     "PinError",
     "SettingsError",
     "SpellingError",
+    "StaleTableWarning",
     "TableError",
 ]
 
@@ -34,6 +35,10 @@ class BatchlasWarning(UserWarning):
 
 class BorrowedTableWarning(BatchlasWarning):
     """A device has no table of its own, so another device's table decides."""
+
+
+class StaleTableWarning(BatchlasWarning):
+    """A table that the user measured is older than the kernels that it ranks."""
 
 
 class LinAlgError(np.linalg.LinAlgError):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+
 import pytest
 from libraries import parameters
 
@@ -9,6 +12,9 @@ import batchlas  # noqa: F401 - before dpnp: it makes the CPU device visible
 from batchlas._runtime.notices import reset_warnings
 from batchlas._runtime.settings import reload_settings
 from batchlas._runtime.workspace import live_leases
+
+# Tables that the person at this machine has measured are not what is tested.
+os.environ["XDG_DATA_HOME"] = tempfile.mkdtemp(prefix="batchlas-tests-")
 
 
 def pytest_collection_modifyitems(items):

@@ -13,6 +13,16 @@ GUARD = 0xA5
 POISON = 0xFF  # NaN in every floating type, -1 in every integer
 
 
+def fill(array, value):
+    """Set every byte; by a whole array, since dpctl 0.17 can abort on a scalar."""
+    values = np.full(array.shape, value, np.uint8)
+    if not isinstance(array, np.ndarray):
+        import dpnp
+
+        values = dpnp.asarray(values, sycl_queue=array.sycl_queue)
+    array[...] = values
+
+
 @contextmanager
 def guarded_workspace():
     """Lend poisoned scratch of the exact size, and check the bytes behind it.
@@ -32,8 +42,8 @@ def guarded_workspace():
         loan = borrow(arena, nbytes + GUARD_BYTES, what)
         loan.nbytes = nbytes + GUARD_BYTES
         sizes.append(nbytes)
-        region(arena, loan, loan.start, nbytes)[...] = POISON
-        region(arena, loan, loan.start + nbytes, GUARD_BYTES)[...] = GUARD
+        fill(region(arena, loan, loan.start, nbytes), POISON)
+        fill(region(arena, loan, loan.start + nbytes, GUARD_BYTES), GUARD)
         return loan
 
     def checked_give_back(arena, loan):

@@ -55,7 +55,9 @@ class Settings:
     coverage_out : str or None
         Path prefix of the coverage CSV that is written at exit.
     tuned_dir : str or None
-        Directory whose tables replace the shipped ones of the same name.
+        Directory whose tables replace the user's and the shipped ones.
+    user_tables : bool
+        Ask the tables that the user's ``python -m batchlas tune`` has written.
     no_vendor : bool
         Behave as if no vendor library were installed.
     num_threads : int or None
@@ -78,6 +80,7 @@ class Settings:
     profiling: bool = False
     coverage_out: str | None = None
     tuned_dir: str | None = None
+    user_tables: bool = True
     no_vendor: bool = False
     num_threads: int | None = None
     sycl_renderer: str = "auto"
@@ -140,6 +143,7 @@ _PARSERS: dict[str, Callable[[str, str], object]] = {
     "profiling": _bool,
     "coverage_out": _coverage_path,
     "tuned_dir": _path,
+    "user_tables": _bool,
     "no_vendor": _bool,
     "num_threads": _positive_int,
     "sycl_renderer": _one_of(*SYCL_RENDERERS),
@@ -256,9 +260,9 @@ def configure(**changes: object) -> None:
     **changes
         Fields of the settings: ``routes`` (mapping of op to pin), ``select_trace``,
         ``kernel_trace``, ``profiling``, ``coverage_out``, ``tuned_dir``,
-        ``no_vendor``, ``num_threads``, ``sycl_renderer``, ``blas_health``,
-        ``skip_finite_check``. Those not named return to their defaults: a call
-        replaces the whole configuration.
+        ``user_tables``, ``no_vendor``, ``num_threads``, ``sycl_renderer``,
+        ``blas_health``, ``skip_finite_check``. Those not named return to their
+        defaults: a call replaces the whole configuration.
 
     Raises
     ------

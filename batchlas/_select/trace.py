@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from batchlas._runtime.settings import settings
 from batchlas._runtime.state import process_wide
+from batchlas._select.store import Place
 from batchlas._select.walk import Decision, Origin
 
 if TYPE_CHECKING:
@@ -61,9 +62,9 @@ def tag_of(decision: Decision) -> str:
     if tuned is None:
         tag = decision.origin.value
     else:
-        owner = (
-            f"override {tuned.table.device}" if tuned.override else tuned.table.device
-        )
+        shipped = tuned.place is Place.SHIPPED
+        prefix = "" if shipped else f"{tuned.place.value} "
+        owner = f"{prefix}{tuned.table.device}"
         tag = {
             Origin.OWN: owner,
             Origin.BORROWED: f"{owner} table, borrowed for {me}",

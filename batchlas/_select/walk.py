@@ -114,7 +114,7 @@ def walk(
     steps: list[Step] = []
     has_own = False
     for key in borrow_order(device, store.devices(spec.op)):
-        tuned = store.find(spec, key, call.dtype)
+        tuned = store.find(spec, key, call.dtype, device.kind)
         if tuned is None:
             continue
         has_own = has_own or key == device.key

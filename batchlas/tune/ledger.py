@@ -1,17 +1,21 @@
 """What has been measured: JSON lines, appended as they come, never rewritten.
 
-A run that was interrupted goes on where it stopped. A measurement of more passes beats
-one of fewer, whichever came first; among equals the later one counts.
+A run that was interrupted goes on where it stopped. A measurement with the kernels of
+today beats one with others; then one that was given more time beats one that was given
+less, whichever came first; among equals the later one counts.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
+from batchlas._select.sources import kernels_hash
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 
@@ -25,11 +29,15 @@ class Record:
     key : dict
         The table key, by name.
     times : dict of str to float or None
-        Milliseconds by spelling; None for a candidate that gave a wrong result.
+        Milliseconds by spelling; None for a candidate that has no time.
     fidelity : int
-        Timed passes asked for; more beat fewer.
+        Milliseconds that the race was given; more beats less.
     kernels : str
         Hash of the op's kernel sources when it was measured.
+    notes : dict of str to str
+        Why a candidate has no time: a wrong result, an error, or hopelessly slow.
+    commit : str
+        The checkout's commit then.
     """
 
     op: str
@@ -38,22 +46,44 @@ class Record:
     times: dict[str, float | None]
     fidelity: int
     kernels: str
+    notes: dict[str, str] = field(default_factory=dict)
+    commit: str = ""
 
     @property
     def cell(self) -> tuple[object, ...]:
         """What is measured, without the outcome."""
         return (self.op, self.device, *self.key.items())
 
+    @property
+    def is_current(self) -> bool:
+        """Whether it was measured with the kernels that there are now."""
+        return self.kernels == kernels_hash(self.op)
+
+    @property
+    def rank(self) -> tuple[bool, int]:
+        """What decides between two records of one cell."""
+        return self.is_current, self.fidelity
+
 
 def append(path: Path, record: Record) -> None:
     """Add one record; a line is written whole or, at a crash, not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(asdict(record)) + "\n")
+    line = json.dumps(asdict(record)) + "\n"
+    with path.open("a+b") as file:
+        if file.tell() and _is_torn(file.tell(), path):
+            line = "\n" + line
+        file.write(line.encode())
+
+
+def _is_torn(end: int, path: Path) -> bool:
+    """Whether the last line was cut short, so that the next needs a new one."""
+    with path.open("rb") as file:
+        file.seek(end - 1)
+        return file.read(1) != b"\n"
 
 
 def read(path: Path) -> list[Record]:
-    """Return the records in force, one per cell; a torn last line is passed over."""
+    """Return the records in force, one per cell; a torn line is passed over."""
     if not path.exists():
         return []
     records = []
@@ -70,6 +100,30 @@ def in_force(records: Iterable[Record]) -> list[Record]:
     best: dict[tuple[object, ...], Record] = {}
     for record in records:
         old = best.get(record.cell)
-        if old is None or record.fidelity >= old.fidelity:
+        if old is None or record.rank >= old.rank:
             best[record.cell] = record
     return list(best.values())
+
+
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Keep a second tuner from measuring into the same ledger at the same time.
+
+    Raises
+    ------
+    RuntimeError
+        If another process holds it.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows: two at once only disturb each other's timings
+        yield
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            message = f"{path}: another tuner is measuring into it"
+            raise RuntimeError(message) from error
+        yield

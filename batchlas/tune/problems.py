@@ -116,7 +116,7 @@ class Gesvd:
     """Singular values and vectors."""
 
     call: Callable[..., Any] = GesvdCall
-    options: tuple[str, ...] = ("all", "none")
+    options: tuple[str, ...] = ("all", "thin", "none")
 
     def make(self, call: Any, rng: np.random.Generator) -> NDArray[Any]:
         """Return matrices with random entries."""
@@ -148,16 +148,3 @@ PROBLEMS: dict[str, Problem] = {"potrf": Potrf(), "syev": Syev(), "gesvd": Gesvd
 def is_right(problem: Problem, call: Any, a: Any, results: list[Any]) -> bool:
     """Whether every matrix of a result passes the gate; NaN does not."""
     return problem.error(call, a, results) <= _GATE
-
-
-def placer(kind: str) -> Callable[[NDArray[Any]], Any]:
-    """Return the function that puts a host array where `kind` of array lives."""
-    if kind == "dpnp":
-        import dpnp
-
-        return dpnp.asarray  # type: ignore[no-any-return]
-    if kind == "cupy":
-        import cupy
-
-        return cupy.asarray  # type: ignore[no-any-return]
-    return np.asarray

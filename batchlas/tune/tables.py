@@ -6,12 +6,10 @@ Decided here: which keys a file declares, in which order choices are ranked (a t
 
 from __future__ import annotations
 
-import hashlib
 import importlib
-from pathlib import Path
+import re
 from typing import TYPE_CHECKING, Any
 
-import batchlas
 from batchlas.tune.problems import PROBLEMS
 
 if TYPE_CHECKING:
@@ -36,23 +34,13 @@ KEYS = {
 }
 
 
-def kernels_hash(op: str) -> str:
-    """Return 8 hex digits of the sources of an op's kernels."""
-    package = Path(batchlas.__file__).parent
-    digest = hashlib.sha256()
-    for pattern in (f"_ops/{op}.py", f"_kernels/{op}*.py", "_vendor/*.py"):
-        for source in sorted(package.glob(pattern)):
-            digest.update(source.read_bytes())
-    return digest.hexdigest()[:8]
-
-
 def ranked(times: dict[str, float | None], order: Sequence[str]) -> list[str]:
     """Return the spellings of right results, fastest first, near ties in list order.
 
     A choice moves ahead of a faster one only within 3 % of it, and only if it comes
-    earlier in the candidates.
+    earlier in the candidates. What is no candidate any more is left out.
     """
-    timed = {name: ms for name, ms in times.items() if ms is not None}
+    timed = {n: ms for n, ms in times.items() if ms is not None and n in order}
     names = sorted(timed, key=timed.__getitem__)
     result: list[str] = []
     while names:
@@ -64,26 +52,36 @@ def ranked(times: dict[str, float | None], order: Sequence[str]) -> list[str]:
     return result
 
 
-def table_text(
-    spec: OpSpec, device: str, commit: str, records: Iterable[Record]
-) -> str:
-    """Return a whole table file, rows in the order of their keys."""
+def table_text(spec: OpSpec, device: str, records: Iterable[Record]) -> str:
+    """Return a whole table file, rows in the order of their keys; empty without any."""
     mine = [r for r in records if (r.op, r.device) == (spec.op, device)]
-    kernels = kernels_hash(spec.op)
-    facts = f"op={spec.op} device={device} batchlas={commit} kernels={kernels}"
-    lines = [f"# {facts} source=measured", "# keys: " + " ".join(KEYS[spec.op])]
+    mine = [r for r in mine if any(ms is not None for ms in r.times.values())]
+    if not mine:
+        return ""
+    facts = f"op={spec.op} device={device} {_provenance(mine)} source=measured"
+    lines = [f"# {facts}", "# keys: " + " ".join(KEYS[spec.op])]
     names = [key.partition(":")[0] for key in KEYS[spec.op]]
     for record in sorted(mine, key=lambda r: [_sortable(r.key[n]) for n in names]):
         shape = " ".join(f"{name}={record.key[name]}" for name in names)
         key = PROBLEMS[spec.op].call(**record.key)
         order = [str(each) for each in spec.candidates(key.dtype, key.array)]
-        entries = [
-            f"{name} {_milliseconds(record.times[name])}"
-            for name in ranked(record.times, order)
-        ]
+        names_by_rank = ranked(record.times, order)
+        entries = [f"{n} {_milliseconds(record.times[n])}" for n in names_by_rank]
         if entries:
             lines.append(" | ".join([shape, *entries]))
     return "\n".join(lines) + "\n"
+
+
+def _provenance(records: Sequence[Record]) -> str:
+    """Return commit and kernels of the rows; those that are not today's, if mixed."""
+    told = next((r for r in reversed(records) if not r.is_current), records[-1])
+    commit = told.commit or "0000000"
+    return f"batchlas={commit} kernels={told.kernels}"
+
+
+def without_commit(text: str) -> str:
+    """Return a table without the commit, which does not come from measuring."""
+    return re.sub(r" batchlas=[0-9a-f]+", "", text, count=1)
 
 
 def _milliseconds(ms: Any) -> str:

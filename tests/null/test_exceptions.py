@@ -21,6 +21,7 @@ PARENTS = {
     "TableError": ValueError,
     "BatchlasWarning": UserWarning,
     "BorrowedTableWarning": exceptions.BatchlasWarning,
+    "StaleTableWarning": exceptions.BatchlasWarning,
 }
 
 

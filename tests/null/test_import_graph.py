@@ -13,8 +13,8 @@ ROOT = Path(batchlas.__file__).parent
 MODULES = sorted(ROOT.rglob("*.py"))
 # From left to right; a module imports from its own layer or from one further right.
 LAYERS = (
-    {"__main__", "doctor", "tune"},
-    {"__init__", "_install", "_explain", "_array"},
+    {"__main__", "doctor", "_explain_command"},
+    {"__init__", "_install", "_explain", "_array", "tune", "bench"},
     {"linalg"},
     {"_ops", "_dispatch"},
     {"_select", "_kernels", "_vendor"},

@@ -14,6 +14,10 @@ TOP = {
     "LinAlgError": None,
     "NoRouteError": None,
     "asarray": "(a, dtype=None)",
+    "benchmark": (
+        "(op, shape, dtype='float64', against=('numpy', 'dpnp', 'cupy', 'torch', "
+        "'jax'), *, array=None, budget=1.0)"
+    ),
     "configure": "(**changes)",
     "errstate": "(*, linalg)",
     "explain": "(function, a, **options)",

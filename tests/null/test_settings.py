@@ -21,6 +21,7 @@ BAD = {
     "BATCHLAS_KERNEL_TRACE": "sometimes",
     "BATCHLAS_PROFILING": "3",
     "BATCHLAS_NO_VENDOR": "2",
+    "BATCHLAS_USER_TABLES": "mine",
     "BATCHLAS_NUM_THREADS": "0",
     "BATCHLAS_SYCL_RENDERER": "cuda",
     "BATCHLAS_BLAS_HEALTH": "fine",

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from batchlas._ops import SPECS
-from batchlas._runtime.devices import Device
 from batchlas._runtime.settings import Settings
 from batchlas._select import inventory
-from batchlas._select.borrow import family_and_arch
+from batchlas._select.absent import absent_device
 from batchlas._select.store import table_store
 
 STORE = table_store(Settings(generation=-1))
@@ -20,22 +19,6 @@ TABLES = [
 ]
 IDS = [f"{spec.op}-{device}-{table.dtype}" for spec, device, table in TABLES]
 TIE = 1.03
-
-
-def device_of(key, kind):
-    family, arch = family_and_arch(key)
-    return Device(
-        key=key,
-        family=family,
-        arch=arch,
-        kind=kind,
-        is_gpu=family != "cpu",
-        local_mem_bytes=2**18,
-        max_work_group=1024,
-        has_fp64=True,
-        has_vendor=True,
-        name=key,
-    )
 
 
 def calls_of(spec, table):
@@ -69,7 +52,7 @@ def test_the_first_choice_can_run_at_its_own_key(spec, device, table):
         kind = call["array"]
         by_name = {str(c): c for c in spec.candidates(table.dtype, kind)}
         first = by_name[row.entries[0].spelling]
-        facts = device_of(device, kind)
+        facts = absent_device(device, kind)
         assert spec.can_run(first, inventory_call(spec, call), facts), row.line
 
 
