@@ -93,7 +93,7 @@ def test_potrf(kernels, family, n, char, uplo):
 @pytest.mark.parametrize(
     ("family", "n", "char", "uplo"),
     [
-        *[("jacobi", 1, "f", "L"), ("jacobi", 3, "d", "U"), ("jacobi", 4, "F", "L")],
+        *[("tiny", 1, "f", "L"), ("tiny", 3, "d", "U"), ("tiny", 4, "F", "L")],
         *[("tridiagonal", 2, "F", "U"), ("tridiagonal", 7, "d", "L")],
         ("tridiagonal", 16, "f", "U"),
         pytest.param("tridiagonal", 35, "f", "L", marks=pytest.mark.slow),
@@ -101,7 +101,7 @@ def test_potrf(kernels, family, n, char, uplo):
 )
 def test_syev(kernels, family, n, char, uplo):
     launch, reduced = kernels
-    solve = launch.syev_jacobi if family == "jacobi" else reduced.syev_tridiagonal
+    solve = launch.syev_jacobi if family == "tiny" else reduced.syev_tridiagonal
     a = stack(HERMITIAN, n, char)
     w, v, info = solve(asarray(poisoned(a, uplo)), uplo, vectors=True)
     assert not info.any()
@@ -123,16 +123,16 @@ def test_syev(kernels, family, n, char, uplo):
 @pytest.mark.parametrize(
     ("family", "shape", "char", "job"),
     [
-        *[("jacobi", (1, 1), "f", "all"), ("jacobi", (3, 3), "D", "all")],
-        *[("jacobi", (5, 2), "f", "all"), ("jacobi", (2, 4), "F", "all")],
-        *[("bidiagonal", (2, 3), "d", "all"), ("bidiagonal", (7, 7), "f", "all")],
-        *[("bidiagonal", (9, 4), "D", "all"), ("bidiagonal", (3, 8), "F", "thin")],
-        pytest.param("bidiagonal", (20, 33), "f", "thin", marks=pytest.mark.slow),
+        *[("tiny", (1, 1), "f", "all"), ("tiny", (3, 3), "D", "all")],
+        *[("tiny", (5, 2), "f", "all"), ("tiny", (2, 4), "F", "all")],
+        *[("golub", (2, 3), "d", "all"), ("golub", (7, 7), "f", "all")],
+        *[("golub", (9, 4), "D", "all"), ("golub", (3, 8), "F", "thin")],
+        pytest.param("golub", (20, 33), "f", "thin", marks=pytest.mark.slow),
     ],
 )
 def test_gesvd(kernels, family, shape, char, job):
     launch, reduced = kernels
-    solve = launch.gesvd_jacobi if family == "jacobi" else reduced.gesvd_bidiagonal
+    solve = launch.gesvd_jacobi if family == "tiny" else reduced.gesvd_bidiagonal
     m, n = shape
     a = stack(GENERAL, n, char, m)
     u, s, vh, info = solve(asarray(a), job)

@@ -190,3 +190,14 @@ def test_a_failed_call_leaves_its_input_alone(library, call):
     with errstate(linalg="nan"):
         call(array)
     assert_same_bits(library.to_host(array), bad)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_products_that_overflow_are_no_factor(library, dtype):
+    """LAPACK's status of a matrix whose second pivot is -inf or NaN has been 0."""
+    bad = np.diag([0.1, 0.1]).astype(dtype)
+    bad[1, 0] = bad[0, 1] = np.finfo(dtype).max
+    stack = np.stack([np.eye(2, dtype=dtype), bad, np.eye(2, dtype=dtype)])
+    result = linalg.cholesky_ex(library.asarray(stack))
+    assert library.to_host(result.info).tolist() == [0, 2, 0]
+    assert np.isnan(library.to_host(result.factor)[1]).all()

@@ -16,10 +16,11 @@ import time
 from pathlib import Path
 
 from mutation import ROOT
+from of_memory import MUTATIONS as OF_MEMORY
 from of_running import MUTATIONS as OF_RUNNING
 from of_selection import MUTATIONS as OF_SELECTION
 
-MUTATIONS = (*OF_SELECTION, *OF_RUNNING)
+MUTATIONS = (*OF_SELECTION, *OF_RUNNING, *OF_MEMORY)
 PARTS = ("batchlas", "tests", "tuned", "docs", "pyproject.toml")
 SECONDS = 300
 FAILED = 1  # pytest's code for tests that ran and failed; others are faults of ours

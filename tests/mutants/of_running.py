@@ -99,7 +99,7 @@ ERROR_GUARDS = (
     _mutation(
         "nan replaces failed results",
         "_runtime/errstate.py",
-        '    if policy == "nan":\n',
+        '    if policy() == "nan":\n',
         "    if False:\n",
         CANDIDATES + "test_a_bad_matrix_fails_alone",
     ),
@@ -340,21 +340,21 @@ VENDOR_GUARDS = (
     ),
     _mutation(
         "BLAS keeps to one thread meanwhile",
-        "_vendor/slices.py",
+        "_runtime/blas.py",
         "library.set_num_threads(1)",
         "pass",
         THREADS + "test_slices_run_in_several_threads_with_one_blas_thread_each",
     ),
     _mutation(
         "BLAS gets its threads back",
-        "_vendor/slices.py",
+        "_runtime/blas.py",
         "            self._holders -= 1\n            if self._holders == 0:\n",
         "            self._holders -= 1\n            if False:\n",
         THREADS + "test_limits_come_back_after_an_error",
     ),
     _mutation(
         "the first caller saves BLAS's limit",
-        "_vendor/slices.py",
+        "_runtime/blas.py",
         "            if self._holders == 0:\n                self._saved",
         "            if True:\n                self._saved",
         THREADS + "test_limits_come_back_after_a_call_within_a_call",

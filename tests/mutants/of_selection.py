@@ -48,8 +48,8 @@ SETTINGS_GUARDS = (
     ),
     _settings(
         "renderers are known",
-        "if word in SYCL_RENDERERS:",
-        "if True:",
+        "        if word in words:\n",
+        "        if True:\n",
         "test_a_bad_text_raises_an_error_that_names_the_variable",
     ),
     _settings(
@@ -66,7 +66,7 @@ SETTINGS_GUARDS = (
     ),
     _settings(
         "configure closes with the first use",
-        "        if _used:\n            message",
+        "        if _state.used:\n            message",
         "        if False:\n            message",
         "test_configure",
     ),
@@ -78,7 +78,7 @@ SETTINGS_GUARDS = (
     ),
     _settings(
         "snapshots are numbered",
-        "generation = 1 + (_snapshot.generation if _snapshot else 0)",
+        "generation = 1 + (_state.snapshot.generation if _state.snapshot else 0)",
         "generation = 1",
         "test_a_snapshot_is_frozen_and_numbered",
     ),
@@ -283,12 +283,12 @@ WALK_GUARDS = (
         "return Origin.BORROWED",
         "walk.py::test_falling_through_an_own_table_is_no_loan",
     ),
-    _select(
+    Mutation(
         "a warning is given once",
-        "notices",
-        "if cause in _given:",
+        "_runtime/notices.py",
+        "if cause in _notices.given:",
         "if False:",
-        "notices.py::test_a_cause_warns_once_until_it_is_forgotten",
+        ("null/test_notices.py::test_a_cause_warns_once_until_it_is_forgotten",),
     ),
 )
 

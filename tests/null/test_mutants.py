@@ -14,7 +14,8 @@ FOLDER = Path(__file__).resolve().parents[1] / "mutants"
 def _mutations():
     sys.path.insert(0, str(FOLDER))
     try:
-        modules = [importlib.import_module(n) for n in ("of_selection", "of_running")]
+        names = ("of_selection", "of_running", "of_memory")
+        modules = [importlib.import_module(name) for name in names]
     finally:
         sys.path.remove(str(FOLDER))
     return [each for module in modules for each in module.MUTATIONS]
