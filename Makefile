@@ -26,7 +26,8 @@ test-main: $(VENV)/.ready
 # numba-dpex works with one old set of releases only, whose wheels carry broken run paths.
 # It takes seconds to compile a kernel, so what is not about it runs by OpenCL there.
 DPEX_PYTEST := LD_LIBRARY_PATH=$(CURDIR)/$(DPEX)/lib $(DPEX)/bin/python $(PYTEST) -m "not slow"
-DPEX_TESTS := tests/device/test_lane_dpex.py tests/device/kernels
+DPEX_TESTS := tests/device/test_lane_dpex.py tests/device/test_syev_dpex.py \
+	tests/device/test_svd_dpex.py tests/device/kernels
 
 test-dpex: $(DPEX)/.ready
 	$(DPEX_PYTEST) $(DPEX_TESTS)

@@ -36,3 +36,11 @@ def ql_capacity(dtype: str, width: int) -> int:
     """Return the largest order of the tridiagonal kernels at `width` matrices each."""
     cells = _QL_BYTES // (width * np.dtype(dtype).itemsize)
     return min(QL_LARGEST, int((cells - 1) ** 0.5))
+
+
+def pitch(columns: int) -> int:
+    """Return how far apart the rows of a matrix in scratch memory lie: an odd number.
+
+    Otherwise the elements of a column would meet in few sets of the cache.
+    """
+    return columns | 1

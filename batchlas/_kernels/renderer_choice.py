@@ -39,18 +39,24 @@ class Choice:
         return f"{self.renderer}: {self.reason}" if self.reason else self.renderer
 
 
-def renderer_for(device: Device) -> Choice | None:
-    """Return the renderer for kernels on a device's arrays; None if it has none."""
-    return _choose(device, settings().sycl_renderer)
+def renderer_for(device: Device, reluctant: str = "") -> Choice | None:
+    """Return the renderer for kernels on a device's arrays; None if it has none.
+
+    `reluctant` is why numba-dpex, unless it is asked for, prints these kernels only
+    where OpenCL C does not run.
+    """
+    return _choose(device, settings().sycl_renderer, reluctant)
 
 
 @lru_cache(maxsize=64)
-def _choose(device: Device, asked: str) -> Choice | None:
+def _choose(device: Device, asked: str, reluctant: str = "") -> Choice | None:
     first = asked
     if asked == "auto":
         first = DPEX if device.kind == "dpnp" else OPENCL
     other = OPENCL if first == DPEX else DPEX
     missing = _MISSING[first](device)
+    if not missing and first == DPEX and asked == "auto" and not _no_opencl(device):
+        missing = reluctant
     if not missing:
         return Choice(first)
     if _MISSING[other](device):

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
 
 from batchlas import _select as select
+from batchlas._backends import in_host_memory
+from batchlas._kernels import singular
+from batchlas._kernels.renderer_choice import DPEX, renderer_for
 from batchlas._ops.families import Threads, Vendor, can_run_library, library_families
 from batchlas._ops.syev import syev
-from batchlas._runtime.dtypes import NAME_OF
+from batchlas._runtime.dtypes import NAME_OF, REAL_OF
 from batchlas._vendor import adapter_of
 
 if TYPE_CHECKING:
     from batchlas._backends import Backend
+    from batchlas._runtime.devices import Device
 
 
 class GesvdCall(NamedTuple):
@@ -25,13 +32,55 @@ class GesvdCall(NamedTuple):
     batch: int
 
 
+@dataclass(frozen=True, slots=True)
+class Jacobi(select.Family):
+    """One-sided Jacobi, one matrix per lane of a vector of `width`."""
+
+    name: ClassVar[str] = "jacobi"
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bidiagonal(select.Family):
+    """Bidiagonalisation and QR iterations, one matrix per lane of a vector."""
+
+    name: ClassVar[str] = "bidiagonal"
+    width: int
+
+
+def candidates(dtype: str, kind: str) -> tuple[select.Family, ...]:
+    """Return every choice; vectors of float64 fill 512 bits or twice that.
+
+    What one instruction waits for, a second one hides.
+    """
+    library = library_families(dtype, kind)
+    if kind == "cupy":
+        return library
+    widths = (8, 16)
+    return (*map(Jacobi, widths), *map(Bidiagonal, widths), *library)
+
+
+def can_run(choice: select.Family, call: GesvdCall, device: Device) -> bool:
+    """Whether a choice would decompose this call rightly."""
+    if not isinstance(choice, Jacobi | Bidiagonal):
+        return can_run_library(choice, call, device)
+    rendering = renderer_for(device, _SLOW_DPEX)
+    if rendering is None:
+        return False
+    return rendering.renderer != DPEX or device.has_fp64 or call.dtype in _SINGLE
+
+
+_SINGLE = ("float32", "complex64")
+# Seconds to minutes, for kernels that OpenCL's compiler takes one second for.
+_SLOW_DPEX = "it compiles these kernels too slowly"
+
 SPEC = select.OpSpec(
     op="gesvd",
     library="lapack",
     keys=GesvdCall._fields,
-    candidates=library_families,
-    can_run=can_run_library,
-    last_resort=(Vendor.name, Threads.name),
+    candidates=candidates,
+    can_run=can_run,
+    last_resort=(Vendor.name, Threads.name, Bidiagonal.name, Jacobi.name),
 )
 
 
@@ -64,10 +113,51 @@ def gesvd(backend: Backend, a: Any, job: str) -> tuple[Any, Any, Any, Any]:
     """
 
     def launch(choice: select.Family) -> tuple[Any, Any, Any, Any]:
+        if isinstance(choice, (Jacobi, Bidiagonal)):
+            return _launch_lanes(backend, a, call, choice)
         return adapter_of(backend.kind, choice.name).gesvd(a, call.vec)
 
     call = key_of(backend, a, job)
     return select.run(SPEC, call, backend.device(a), launch)
+
+
+def _launch_lanes(
+    backend: Backend, a: Any, call: GesvdCall, choice: Jacobi | Bidiagonal
+) -> tuple[Any, Any, Any, Any]:
+    """Run a kernel into fresh arrays."""
+    m, n, k = call.m, call.n, min(call.m, call.n)
+    stack = backend.packed(a).reshape(-1, m, n)
+    batch, dtype = len(stack), a.dtype
+    s = backend.empty((batch, k), np.dtype(REAL_OF[dtype.char]), a)
+    info = backend.empty((batch,), np.dtype(np.int32), a)
+    vectors: list[Any] = []
+    if call.vec != "none":
+        rows, columns = (m, n) if call.vec == "all" else (k, k)
+        vectors.append(backend.empty((batch, m, rows), dtype, a))
+        vectors.append(backend.empty((batch, columns, n), dtype, a))
+    failed = _run_kernel(backend, (stack, s, *vectors, info), call.vec, choice)
+    s, info, *vectors = (
+        each.reshape(a.shape[:-2] + each.shape[1:]) for each in (s, info, *vectors)
+    )
+    u, vh = vectors if vectors else (None, None)
+    return u, s, vh, info if failed else None
+
+
+def _run_kernel(
+    backend: Backend, arrays: tuple[Any, ...], vec: str, choice: Jacobi | Bidiagonal
+) -> bool:
+    """Run the kernel of the renderer that the device takes; say if a matrix failed."""
+    rendering = renderer_for(backend.device(arrays[0]), _SLOW_DPEX)
+    if rendering is not None and rendering.is_noteworthy:
+        select.note(rendering)
+    if rendering is not None and rendering.renderer == DPEX:
+        from batchlas._kernels import singular_dpex
+
+        singular_dpex.gesvd(choice.name, arrays, vec)
+        return bool(backend.to_host(arrays[-1]).any())
+    views = [in_host_memory(backend, array) for array in arrays]
+    run = singular.jacobi if isinstance(choice, Jacobi) else singular.bidiagonal
+    return run(backend.queue(arrays[0]), views, vec, choice.width)
 
 
 def gesvd_hermitian(backend: Backend, a: Any, job: str) -> tuple[Any, Any, Any, Any]:
