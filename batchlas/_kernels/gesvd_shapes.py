@@ -64,10 +64,10 @@ def gesvd(
     Returns
     -------
     Kernel
-        Arguments ``nb, m, n, columns, reals, scratch, a, s, u, vh, info``, u and vh only
-        with vectors. nb is the batch, a multiple of the width; m >= n the shape,
+        Arguments ``nb, m, n, columns, reals, scratch, a, s, u, vh, info``; u and vh
+        only with vectors. nb is the batch, a multiple of the width; m >= n the shape,
         of the adjoint for wide matrices; `columns` of the tall side's vectors are
-        computed; scratch is memory for `singular.scratch_reals` numbers per matrix.
+        computed; scratch is memory for `reals` numbers per matrix (see `singular`).
         All arrays are packed; info is 1 for a matrix that holds NaN or infinity or did
         not converge, else 0.
     """
