@@ -70,9 +70,9 @@ def svd(
     References
     ----------
     LAPACK's gesdd. M. Gu, S. C. Eisenstat, A divide-and-conquer algorithm for the
-    bidiagonal SVD, SIAM J. Matrix Anal. Appl. 16 (1995) 79-92. The family ``bidiagonal``
+    bidiagonal SVD, SIAM J. Matrix Anal. Appl. 16 (1995) 79-92. Family ``bidiagonal``
     is LAPACK's gesvd: G. H. Golub, C. Reinsch, Singular value decomposition and least
-    squares solutions, Numer. Math. 14 (1970) 403-420. The family ``jacobi`` is its
+    squares solutions, Numer. Math. 14 (1970) 403-420. Family ``jacobi`` is its
     gesvj: J. Demmel, K. Veselic, Jacobi's method is more accurate than QR, SIAM J.
     Matrix Anal. Appl. 13 (1992) 1204-1245.
 
