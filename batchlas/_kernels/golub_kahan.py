@@ -52,6 +52,7 @@ class Iteration:
         self.f, self.g = k.register("f", real), k.register("g", real)
         # for all lanes together
         self.low, self.high = k.register("low", INDEX), k.register("high", INDEX)
+        self.top = k.register("top", INDEX)
         self.sweeps = k.register("sweeps", INDEX)
 
     def write(
@@ -61,6 +62,7 @@ class Iteration:
         k = self.k
         self._measure()
         self.sweeps.set(0)
+        self.top.set(self.n - 1)
         with k.repeat() as again:
             self._search()
             with k.guard(self.high[()] > 0):
@@ -97,8 +99,9 @@ class Iteration:
         self.low.set(self.n)
         self.high.set(0)
         floor = k.let(self.norm[()] * unit, "floor")
-        for t in loop(k, 1, self.n, "t"):
-            i = self.n - 1 - t
+        top = k.let(self.top[()], "top")  # beyond it, e is zero in all lanes
+        for t in loop(k, 0, top, "t"):
+            i = top - 1 - t
             e, d0, d1 = k.let(self.e[i], "e"), k.let(self.d[i]), k.let(self.d[i + 1])
             a0, a1 = k.let(absolute(d0), "a0"), k.let(absolute(d1), "a1")
             limit = maximum(floor, (a0 + a1) * unit)
@@ -119,6 +122,7 @@ class Iteration:
             with k.guard(any_lane(inside)):
                 self.low.set(i)
                 self.high.set(where(self.high[()] > 0, self.high[()], i + 1))
+        self.top.set(self.high[()])
 
     def _active(self, i: Expr) -> Expr:
         """Return whether step i belongs to a lane's block."""
