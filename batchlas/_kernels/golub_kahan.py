@@ -180,14 +180,13 @@ class Iteration:
         c, s, r = self._rotation(f, g, active)
         self.turns[2][i] = c
         self.turns[3][i] = s
-        self.d[i] = where(active, r, d)
-        f = k.let(fma(c, e_, s * d1_), "f")
-        self.d[i + 1] = where(active, fma(c, d1_, -(s * e_)), d1)
+        # Where the rotations are the identity, these are the old numbers.
+        self.d[i] = r
+        self.d[i + 1] = fma(c, d1_, -(s * e_))
         next_ = k.let(self.e[i + 1], "e2")
-        goes = k.let(active & (self._number(i + 1) < self.last[()]), "goes")
-        self.f.set(where(active, f, self.f[()]))
-        self.g.set(where(goes, s * next_, self.g[()]))
-        self.e[i + 1] = where(goes, c * next_, next_)
+        self.e[i + 1] = c * next_
+        self.f.set(where(active, fma(c, e_, s * d1_), self.f[()]))
+        self.g.set(where(active, s * next_, self.g[()]))
 
     def _finish(self) -> None:
         """Store what is left of each lane's bulge as its last superdiagonal element."""

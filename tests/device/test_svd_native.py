@@ -217,6 +217,27 @@ def test_vectors_of_exact_zeros_are_completed(rank, shape, dtype, family):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("dtype", ["float64", "complex64"])
+@pytest.mark.parametrize("n", [3, 4, 7])
+def test_one_row_or_column_that_is_not_zero(n, dtype, family):
+    """The missing vectors are none of the axes."""
+    stack = np.zeros((2 * n, n, n), dtype)
+    for i in range(n):
+        stack[i, i] = stack[n + i, :, i] = np.arange(1, n + 1)
+    u, s, vh = decompose(stack, family)
+    assert_svd(stack, u, s, vh)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("n", [2, 3, 6])
+def test_rows_orthogonal_already_are_sorted(n, family):
+    stack = np.broadcast_to(np.diag(np.arange(1.0, n + 1)), (8, n, n))
+    u, s, vh = decompose(stack, family)
+    np.testing.assert_array_equal(s, np.arange(n, 0, -1.0) * np.ones((8, 1)))
+    assert_svd(stack, u, s, vh)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("layout", ["fortran", "reversed", "spread", "read-only"])
 def test_layouts(layout, family):
     a = general(10, 5, 5)
