@@ -7,15 +7,14 @@ since those are written out.
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from batchlas._backends.numpy import empty
 from batchlas._kernels.limits import pitch
 from batchlas._kernels.vectors import compile_vectors, launch_vectors
-from batchlas._runtime.dtypes import NAME_OF
+from batchlas._runtime.dtypes import NAME_OF, REAL_OF
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from batchlas._kernels.vectors import Launch
+    from batchlas._runtime.lease import Allocate, Layout
 
 # A batch is cut into launches that take no more scratch memory than this, but for what
 # keeps many cores busy.
@@ -30,11 +30,74 @@ _SCRATCH_BYTES = 2**26
 _LEAST_VECTORS = 64
 
 
-def jacobi(queue: Any, arrays: Sequence[NDArray[Any]], vec: str, width: int) -> bool:
+class Shape(NamedTuple):
+    """What a kernel of all shapes is told; all but `most` are its scalars.
+
+    m >= n is the shape, of the adjoint for wide matrices; `columns` of the vectors of
+    length m are computed; a matrix takes `reals` of scratch memory, for `most` matrices
+    at a time.
+    """
+
+    m: int
+    n: int
+    columns: int
+    reals: int
+    most: int
+
+    @property
+    def scalars(self) -> tuple[int, ...]:
+        """Return the scalars in the kernel's order."""
+        return self[:-1]
+
+
+def shape_of(
+    batch: int, shape: tuple[int, int], dtype: str, vec: str, width: int
+) -> Shape:
+    """Return what a stack's shape means for a kernel of all shapes."""
+    m, n = max(shape), min(shape)
+    columns = {"none": 0, "thin": n, "all": m}[vec]
+    parts = 2 if np.dtype(dtype).kind == "c" else 1
+    matrices = m * pitch(n)
+    if vec != "none":
+        matrices += columns * pitch(m) + n * pitch(n)
+    reals = parts * (matrices + 4 * n + m) + 6 * n
+    vector_bytes = reals * width * np.dtype(dtype).itemsize // parts
+    vectors = max(_SCRATCH_BYTES // vector_bytes, _LEAST_VECTORS)
+    return Shape(m, n, columns, reals, width * min(vectors, -(-batch // width)))
+
+
+def gesvd_scratch(
+    method: str,
+    batch: int,
+    shape: tuple[int, int],
+    dtype: str,
+    vec: str,
+    width: int,
+) -> Layout | None:
+    """Return what `gesvd` needs."""
+    if method == "jacobi" and has_own_kernel(*shape, dtype):
+        return None
+    told = shape_of(batch, shape, dtype, vec, width)
+    return partial(_reals, told.most * told.reals, REAL_OF[np.dtype(dtype).char])
+
+
+def _reals(count: int, dtype: str, allocate: Allocate) -> tuple[Any, ...]:
+    return (allocate((count,), dtype),)
+
+
+def gesvd(
+    method: str,
+    queue: Any,
+    arrays: Sequence[NDArray[Any]],
+    vec: str,
+    width: int,
+    scratch: Sequence[NDArray[Any]],
+) -> bool:
     """Decompose a stack in the host's memory on a CPU queue, and wait for it.
 
     Parameters
     ----------
+    method : {"jacobi", "bidiagonal"}
     queue : dpctl.SyclQueue
         Of a CPU device that shares the process's memory.
     arrays : sequence of ndarray
@@ -43,25 +106,26 @@ def jacobi(queue: Any, arrays: Sequence[NDArray[Any]], vec: str, width: int) -> 
     vec : {"none", "thin", "all"}
     width : int
         Matrices per vector.
+    scratch : sequence of ndarray
+        What `gesvd_scratch` asks for.
 
     Returns
     -------
     bool
         Whether a matrix failed.
     """
-    m, n = arrays[0].shape[1:]
-    dtype = NAME_OF[arrays[0].dtype.char]
-    if not has_own_kernel(m, n, dtype):
-        return _launch_shapes("jacobi", queue, arrays, vec, width)
-    kernel = _order(queue, n, dtype, width, vectors=vec != "none")
-    return launch_vectors(kernel, arrays, width)
-
-
-def bidiagonal(
-    queue: Any, arrays: Sequence[NDArray[Any]], vec: str, width: int
-) -> bool:
-    """Decompose a stack; parameters as of `jacobi`."""
-    return _launch_shapes("bidiagonal", queue, arrays, vec, width)
+    batch, m, n = arrays[0].shape
+    dtype, vectors = NAME_OF[arrays[0].dtype.char], vec != "none"
+    if not scratch:
+        kernel = _order(queue, n, dtype, width, vectors=vectors)
+        return launch_vectors(kernel, arrays, width)
+    kernel = _shapes(method, queue, dtype, width, vectors=vectors, wide=m < n)
+    shape = shape_of(batch, (m, n), dtype, vec, width)
+    scalars, failed = (*shape.scalars, scratch[0].ctypes.data), False
+    for start in range(0, batch, shape.most):
+        part = [array[start : start + shape.most] for array in arrays]
+        failed |= launch_vectors(kernel, part, width, scalars)
+    return failed
 
 
 def has_own_kernel(m: int, n: int, dtype: str) -> bool:
@@ -70,42 +134,6 @@ def has_own_kernel(m: int, n: int, dtype: str) -> bool:
     A complex kernel of order 4 took two seconds to compile.
     """
     return m == n <= (4 if np.dtype(dtype).kind == "f" else 3)
-
-
-def _launch_shapes(
-    method: str, queue: Any, arrays: Sequence[NDArray[Any]], vec: str, width: int
-) -> bool:
-    """Launch a kernel of all shapes, a large batch in parts."""
-    batch, rows, columns = arrays[0].shape
-    dtype, real = NAME_OF[arrays[0].dtype.char], arrays[1].dtype
-    kernel = _shapes(
-        method, queue, dtype, width, vectors=vec != "none", wide=rows < columns
-    )
-    sizes = shape_scalars(rows, columns, dtype, vec)
-    most = max(_SCRATCH_BYTES // (sizes[-1] * width * real.itemsize), _LEAST_VECTORS)
-    at_once = width * min(most, -(-batch // width))
-    scratch = empty((at_once * sizes[-1],), real, arrays[1])
-    scalars, failed = (*sizes, scratch.ctypes.data), False
-    for start in range(0, batch, at_once):
-        part = [array[start : start + at_once] for array in arrays]
-        failed |= launch_vectors(kernel, part, width, scalars)
-    return failed
-
-
-def shape_scalars(
-    rows: int, columns: int, dtype: str, vec: str
-) -> tuple[int, int, int, int]:
-    """Return m, n, columns and reals, the scalars of the kernels of all shapes.
-
-    The last one is how many reals of scratch memory a matrix takes.
-    """
-    m, n = max(rows, columns), min(rows, columns)
-    kept = {"none": 0, "thin": n, "all": m}[vec]
-    parts = 2 if np.dtype(dtype).kind == "c" else 1
-    matrices = m * pitch(n)
-    if vec != "none":
-        matrices += kept * pitch(m) + n * pitch(n)
-    return m, n, kept, parts * (matrices + 4 * n + m) + 6 * n
 
 
 @lru_cache(maxsize=64)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from batchlas._kernels import gesvd_orders, gesvd_shapes
 from batchlas._kernels.kinds import DType
-from batchlas._kernels.singular import has_own_kernel, shape_scalars
+from batchlas._kernels.singular import has_own_kernel, shape_of
 from batchlas._kernels.work_items import launch_items, render_items
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def gesvd(method: str, arrays: Sequence[Any], vec: str) -> None:
     if method == "jacobi" and has_own_kernel(m, n, dtype):
         launch_items(_order(n, dtype, vectors=vectors), arrays)
         return
-    sizes = shape_scalars(m, n, dtype, vec)
+    sizes = shape_of(batch, (m, n), dtype, vec, width=1).scalars
     scratch = empty((batch * sizes[-1],), arrays[1].dtype, arrays[1])
     rendered = _shapes(method, dtype, vectors=vectors, wide=m < n)
     launch_items(rendered, arrays, (*sizes, scratch))

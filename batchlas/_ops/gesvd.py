@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from batchlas import _select as select
-from batchlas._backends import in_host_memory
+from batchlas._backends import borrowed, in_host_memory
 from batchlas._kernels import singular
 from batchlas._kernels.renderer_choice import DPEX, renderer_for
 from batchlas._ops.cuda import (
@@ -25,6 +25,7 @@ from batchlas._vendor import adapter_of
 if TYPE_CHECKING:
     from batchlas._backends import Backend
     from batchlas._runtime.devices import Device
+    from batchlas._runtime.lease import Layout
 
 
 class GesvdCall(NamedTuple):
@@ -82,6 +83,20 @@ _SINGLE = ("float32", "complex64")
 # Seconds to minutes, for kernels that OpenCL's compiler takes one second for.
 _SLOW_DPEX = "it compiles these kernels too slowly"
 
+
+def scratch(choice: select.Family, call: GesvdCall, device: Device) -> Layout | None:
+    """Return what a choice borrows of the workspace: the matrices it works on."""
+    if not isinstance(choice, Jacobi | Bidiagonal):
+        return None
+    rendering = renderer_for(device, _SLOW_DPEX)
+    if rendering is not None and rendering.renderer == DPEX:
+        return None
+    shape = (call.m, call.n)
+    return singular.gesvd_scratch(
+        choice.name, call.batch, shape, call.dtype, call.vec, choice.width
+    )
+
+
 SPEC = select.OpSpec(
     op="gesvd",
     library="lapack",
@@ -95,6 +110,7 @@ SPEC = select.OpSpec(
         Bidiagonal.name,
         Jacobi.name,
     ),
+    scratch=scratch,
 )
 
 
@@ -151,7 +167,7 @@ def _launch_lanes(
         rows, columns = (m, n) if call.vec == "all" else (k, k)
         vectors.append(backend.empty((batch, m, rows), dtype, a))
         vectors.append(backend.empty((batch, columns, n), dtype, a))
-    failed = _run_kernel(backend, (stack, s, *vectors, info), call.vec, choice)
+    failed = _run_kernel(backend, (stack, s, *vectors, info), call, choice)
     s, info, *vectors = (
         each.reshape(a.shape[:-2] + each.shape[1:]) for each in (s, info, *vectors)
     )
@@ -160,20 +176,26 @@ def _launch_lanes(
 
 
 def _run_kernel(
-    backend: Backend, arrays: tuple[Any, ...], vec: str, choice: Jacobi | Bidiagonal
+    backend: Backend,
+    arrays: tuple[Any, ...],
+    call: GesvdCall,
+    choice: Jacobi | Bidiagonal,
 ) -> bool:
     """Run the kernel of the renderer that the device takes; say if a matrix failed."""
-    rendering = renderer_for(backend.device(arrays[0]), _SLOW_DPEX)
+    device = backend.device(arrays[0])
+    rendering = renderer_for(device, _SLOW_DPEX)
     if rendering is not None and rendering.is_noteworthy:
         select.note(rendering)
     if rendering is not None and rendering.renderer == DPEX:
         from batchlas._kernels import singular_dpex
 
-        singular_dpex.gesvd(choice.name, arrays, vec)
+        singular_dpex.gesvd(choice.name, arrays, call.vec)
         return bool(backend.to_host(arrays[-1]).any())
-    views = [in_host_memory(backend, array) for array in arrays]
-    run = singular.jacobi if isinstance(choice, Jacobi) else singular.bidiagonal
-    return run(backend.queue(arrays[0]), views, vec, choice.width)
+    with borrowed(backend, arrays[0], scratch(choice, call, device)) as room:
+        views = [in_host_memory(backend, array) for array in arrays]
+        memory = [in_host_memory(backend, array) for array in room]
+        queue = backend.queue(arrays[0])
+        return singular.gesvd(choice.name, queue, views, call.vec, choice.width, memory)
 
 
 def gesvd_hermitian(backend: Backend, a: Any, job: str) -> tuple[Any, Any, Any, Any]:

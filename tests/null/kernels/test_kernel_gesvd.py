@@ -10,7 +10,7 @@ from batchlas._kernels.kinds import DType
 from batchlas._kernels.options import Split, Target
 from batchlas._kernels.render import render
 from batchlas._kernels.schedule import Scheduler
-from batchlas._kernels.singular import has_own_kernel, shape_scalars
+from batchlas._kernels.singular import has_own_kernel, shape_of
 from batchlas._kernels.target import CUDA, DPEX, OPENCL
 
 BATCH = WIDTH = 2
@@ -51,7 +51,7 @@ def problem(method, m, n, dtype, *, vectors=True):
         method, DType(dtype), WIDTH, vectors=vectors, wide=m < n
     )
     vec = "thin" if vectors else "none"
-    sizes = shape_scalars(m, n, dtype, vec)
+    sizes = shape_of(BATCH, (m, n), dtype, vec, WIDTH).scalars
     scalars |= dict(zip(("m", "n", "columns", "reals"), sizes, strict=True))
     memory = np.full((BATCH // WIDTH, sizes[-1], WIDTH), np.nan, data["s"].dtype)
     return kernel, {"scratch": memory, **data}, scalars
