@@ -9,8 +9,9 @@ raise nothing, as CuPy's and JAX's do not (``errstate(linalg="ignore")``).
 
 Two peers are passed over where an earlier run had them out of the race (``--all-peers``
 times them too): torch's eigh of orders from 64, 100 times slower than JAX's, and JAX's
-svd of orders up to 32, the same routine as CuPy's within 3 %. A peer's svd of larger matrices takes milliseconds per matrix, one after the other:
-there it is called once, on fewer matrices, and its time is scaled up.
+svd of orders up to 32, the same routine as CuPy's within 3 %. A peer's svd of larger
+matrices takes milliseconds per matrix, one after the other: there it is called once, on
+fewer matrices, and its time is scaled up.
 
 ``--candidates`` times every native candidate instead of what the tables choose;
 ``--out FILE`` also writes JSON lines.
@@ -188,7 +189,9 @@ def best_peer(
     few = min(batch, FEW_SVD.get(n, batch)) if op.startswith("svd") else batch
     a = make(op, few, n, char)
     times = peer_times(op, a, budget_s, everyone=everyone)
-    times = {k: t * batch / few if isinstance(t, float) else t for k, t in times.items()}
+    times = {
+        k: t * batch / few if isinstance(t, float) else t for k, t in times.items()
+    }
     known = [t for t in times.values() if isinstance(t, float)]
     return {**times, "best": min(known, default=None), "matrices": few}
 

@@ -1,7 +1,7 @@
 """A stand-in for CuPy that builds CUDA sources for the host and runs them there.
 
-Arrays are NumPy's, blocks are coroutines (see cuda_host.hpp). It shows that the kernels'
-logic, their launches and their memory are right, without a GPU.
+Arrays are NumPy's, blocks are coroutines (see cuda_host.hpp). It shows that logic,
+launches and memory are right, without a GPU.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def _kernel(plan: Plan, device_id: int) -> cupy.RawKernel:
     folder = files("batchlas._kernels.cuda")
     text = "".join(
         folder.joinpath(name).read_text(encoding="utf-8")
-        for name in ("element.cuh", plan.source)
+        for name in ("element.cuh", *plan.sources)
     )
     options = ("-std=c++17", *(f"-D{each}" for each in plan.defines))
     with cupy.cuda.Device(device_id):
@@ -175,9 +175,7 @@ def syev_jacobi(
     a: cupy.ndarray, uplo: str, *, vectors: bool
 ) -> tuple[cupy.ndarray, cupy.ndarray | None, cupy.ndarray]:
     """Return ascending eigenvalues, eigenvectors (None if not wanted) and info."""
-    plan = plans.syev_jacobi(
-        a.shape[-1], NAME_OF[a.dtype.char], uplo, vectors=vectors
-    )
+    plan = plans.syev_jacobi(a.shape[-1], NAME_OF[a.dtype.char], uplo, vectors=vectors)
     with a.device:
         source = packed(a)
         w = cupy.empty(a.shape[:-1], a.dtype.char.lower())

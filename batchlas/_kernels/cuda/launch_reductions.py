@@ -123,9 +123,8 @@ def _run_piece(
     reduced, reflectors = pointer(work.reduced), pointer(work.reflectors)
     diagonals, exponents = pointer(work.diagonals), pointer(work.integers[0])
     counts, states, bottoms = (pointer(work.integers[i]) for i in (1, 2, 3))
-    if plan.reflectors:
-        places = (reduced, reflectors)
-    else:  # the vectors are accumulated at once
+    places: tuple[int, ...] = (reduced, reflectors)
+    if not plan.reflectors:  # the vectors are accumulated at once
         places = (vectors[0] if vectors else 0,)
     enqueue(plan.reduce, batch, (source, *places, diagonals, exponents, info))
     for kernel, target in zip(plan.accumulate, vectors, strict=False):

@@ -27,8 +27,10 @@ class Plan:
 
     Attributes
     ----------
-    source, kernel : str
-        The file and the function in it.
+    sources : tuple of str
+        The files, in order.
+    kernel : str
+        The function in them.
     defines : tuple of str
         Macros, ``NAME=value``.
     threads : int
@@ -41,7 +43,7 @@ class Plan:
         Blocks along the second axis of the grid.
     """
 
-    source: str
+    sources: tuple[str, ...]
     kernel: str
     defines: tuple[str, ...]
     threads: int
@@ -78,7 +80,7 @@ def _thread_block(slot_bytes: int) -> int | None:
 
 @lru_cache(maxsize=1024)
 def potrf_tiny(n: int, dtype: str, uplo: str) -> Plan | None:
-    """Return the plan of one thread per matrix: while its triangle fits in registers."""
+    """Return the plan of a thread per matrix: while a triangle fits in registers."""
     size = element_bytes(dtype)
     if n * (n + 1) // 2 * size // 4 > _REGISTER_WORDS:
         return None
@@ -90,7 +92,7 @@ def potrf_tiny(n: int, dtype: str, uplo: str) -> Plan | None:
     upper = int(uplo == "U")
     defines = _defines(dtype, TINY=None, N=n, UPPER=upper, THREADS=threads)
     shared = threads * slot_bytes
-    return Plan("potrf.cu", "potrf", defines, threads, threads, shared)
+    return Plan(("potrf.cu",), "potrf", defines, threads, threads, shared)
 
 
 @lru_cache(maxsize=1024)
@@ -105,7 +107,7 @@ def potrf_rows(n: int, dtype: str, uplo: str) -> Plan | None:
     upper = int(uplo == "U")
     defines = _defines(dtype, ROWS=None, N=n, UPPER=upper, GROUP=group, GROUPS=groups)
     shared = groups * group_bytes
-    return Plan("potrf.cu", "potrf", defines, group * groups, groups, shared)
+    return Plan(("potrf.cu",), "potrf", defines, group * groups, groups, shared)
 
 
 @lru_cache(maxsize=1024)
@@ -120,7 +122,7 @@ def potrf_cta(n: int, dtype: str, uplo: str, local_bytes: int) -> Plan | None:
         return None
     sizes = {"N": n, "UPPER": int(uplo == "U"), "GROUP": group}
     defines = _defines(dtype, PANEL=None, **sizes, WIDTH=width, PADDED=padded)
-    return Plan("potrf.cu", "potrf", defines, group, 1, shared)
+    return Plan(("potrf.cu",), "potrf", defines, group, 1, shared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +145,9 @@ def potrf_blocked(n: int, dtype: str, uplo: str) -> Blocked | None:
     group = -(-n // 32) * 32
     sizes = {"N": n, "UPPER": int(uplo == "U"), "GROUP": group, "WIDTH": width}
     defines = _defines(dtype, BLOCKED=None, **sizes)
-    head = "potrf.cu", "copy_triangle", defines, 256, 1
-    panel = Plan("potrf.cu", "factor_panel", defines, group, 1, 2 * group * size)
-    finish = Plan("potrf.cu", "spoil_failed", defines, 256, 1, 0)
+    head = ("potrf.cu",), "copy_triangle", defines, 256, 1
+    panel = Plan(("potrf.cu",), "factor_panel", defines, group, 1, 2 * group * size)
+    finish = Plan(("potrf.cu",), "spoil_failed", defines, 256, 1, 0)
     return Blocked(Plan(*head, 0, -(-n * n // 4096)), panel, finish, width)
 
 
@@ -163,7 +165,7 @@ def syev_jacobi(n: int, dtype: str, uplo: str, *, vectors: bool) -> Plan | None:
     sizes = {"N": n, "UPPER": int(uplo == "U"), "VECTORS": int(vectors)}
     defines = _defines(dtype, SYEV=None, **sizes, THREADS=threads, STRIDE=stride)
     shared = threads * stride * real_bytes
-    return Plan("jacobi.cu", "syev", defines, threads, threads, shared)
+    return Plan(("jacobi.cu",), "syev", defines, threads, threads, shared)
 
 
 @lru_cache(maxsize=1024)
@@ -182,4 +184,4 @@ def gesvd_jacobi(m: int, n: int, dtype: str, job: str) -> Plan | None:
     shape = {"ROWS": rows, "COLUMNS": columns, "KEPT": kept, "FLIP": int(m < n)}
     defines = _defines(dtype, GESVD=None, **shape, THREADS=threads, STRIDE=stride)
     shared = threads * stride * real_bytes
-    return Plan("jacobi.cu", "gesvd", defines, threads, threads, shared)
+    return Plan(("jacobi.cu",), "gesvd", defines, threads, threads, shared)

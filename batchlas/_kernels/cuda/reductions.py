@@ -93,10 +93,18 @@ def _values(
         lanes //= 2
     if lanes * matrix_bytes > _SHARED_BYTES:
         return None
+    sizes: dict[str, int | str]
     sizes = {"N": order, "ROOM": f"{room}LL", "TURNS": turns, "LANES": lanes}
     flags = {"VECTORS": int(vectors), "DESCENDING": int(kind == "BIDIAGONAL")}
     defines = _real_defines(dtype, kind, **sizes, **flags)
-    return Plan("rotations.cu", "values", defines, lanes, lanes, lanes * matrix_bytes)
+    return Plan(
+        ("sweeps.cuh", "values.cu"),
+        "values",
+        defines,
+        lanes,
+        lanes,
+        lanes * matrix_bytes,
+    )
 
 
 def _real_defines(dtype: str, kind: str, **given: int | str) -> tuple[str, ...]:
@@ -104,20 +112,30 @@ def _real_defines(dtype: str, kind: str, **given: int | str) -> tuple[str, ...]:
     return (kind, f"REAL={real}", "PARTS=1", *(f"{k}={v}" for k, v in given.items()))
 
 
-def _rotate(
-    lines: int, width: int, order: int, dtype: str, **what: int
-) -> Plan | None:
+def _rotate(lines: int, width: int, order: int, dtype: str, **what: int) -> Plan | None:
     room, turns = _room(order, vectors=True)
+    sizes: dict[str, int | str]
     sizes = {"HEIGHT": lines, "WIDTH": width, "N": order, "ROOM": f"{room}LL"}
-    signed = {"TURNS": turns, "SIGNED": int(what["NUMBERS"] == 4 and not what["OFFSET"])}
+    signed = {
+        "TURNS": turns,
+        "SIGNED": int(what["NUMBERS"] == 4 and not what["OFFSET"]),
+    }
     shape = _lines_block(lines, width, dtype)
     if shape is None:
         return None
     (tile, groups), shared = shape
     how = {"TILE": tile, "GROUPS": groups}
-    defines = _defines(dtype, ROTATE=None, **sizes, **what, **signed, **how)
+    defines = _defines(dtype, **sizes, **what, **signed, **how)
     rows = -(-lines // tile)
-    return Plan("rotations.cu", "rotate", defines, tile * groups, groups, shared, rows)
+    return Plan(
+        ("sweeps.cuh", "rotations.cu"),
+        "rotate",
+        defines,
+        tile * groups,
+        groups,
+        shared,
+        rows,
+    )
 
 
 def _lines_block(
@@ -153,11 +171,11 @@ def _accumulate(height: int, width: int, dtype: str, **what: int) -> Plan | None
     while groups > 1 and groups * line * (tile + 2) * element > 48 << 10:
         groups //= 2
     sizes = {"HEIGHT": height, "WIDTH": width, "LINE": line}
-    defines = _defines(dtype, ACCUMULATE=None, **sizes, **what, TILE=tile, GROUPS=groups)
+    defines = _defines(dtype, **sizes, **what, TILE=tile, GROUPS=groups)
     shared = groups * line * (tile + 2) * element
     rows = -(-width // tile)
     return Plan(
-        "householder.cu", "accumulate", defines, tile * groups, groups, shared, rows
+        ("accumulate.cu",), "accumulate", defines, tile * groups, groups, shared, rows
     )
 
 
@@ -222,7 +240,7 @@ def _tridiagonal_rows(n: int, dtype: str, kind: dict[str, int]) -> Plan:
     defines = _defines(dtype, ROWS_KERNEL=None, **kind, **sizes)
     shared = groups * (3 * group + n * (n | 1)) * size
     return Plan(
-        "householder.cu", "tridiagonalise", defines, group * groups, groups, shared
+        ("householder.cu",), "tridiagonalise", defines, group * groups, groups, shared
     )
 
 
@@ -241,7 +259,7 @@ def _tridiagonal(
     places = {"LINE": _line(n), "MATRIX": reduced}
     defines = _defines(dtype, TRIDIAGONAL=None, **kind, **sizes, **places)
     shared = buffers + (inside if in_shared else 0)
-    plan = Plan("householder.cu", "tridiagonalise", defines, side * split, 1, shared)
+    plan = Plan(("householder.cu",), "tridiagonalise", defines, side * split, 1, shared)
     return plan, reduced
 
 
@@ -267,7 +285,9 @@ def gesvd_bidiagonal(
         right["FIRST"] = columns * _line(rows)
         accumulate = (
             _accumulate(rows, kept, dtype, **place, **left, ADJOINT=int(flip)),
-            _accumulate(columns, columns, dtype, **place, **right, ADJOINT=int(not flip)),
+            _accumulate(
+                columns, columns, dtype, **place, **right, ADJOINT=int(not flip)
+            ),
         )
         what = {"NUMBERS": 4, "LANES": values.matrices}
         other = {**what, "OFFSET": 0, "ACROSS": int(not flip)}
@@ -300,6 +320,6 @@ def _bidiagonal(
     defines = _defines(dtype, BIDIAGONAL=None, **sizes, **flags, **places)
     shared = scratch + (groups * inside if in_shared else 0)
     plan = Plan(
-        "householder.cu", "bidiagonalise", defines, group * groups, groups, shared
+        ("householder.cu",), "bidiagonalise", defines, group * groups, groups, shared
     )
     return plan, reduced
