@@ -39,7 +39,9 @@ def kernels_hash(op: str) -> str | None:
     if not sources:
         return None  # an op of a test, or a package in an archive
     adapters = (_PACKAGE / "_vendor").glob("*.py")
-    for source in sorted({*sources, *adapters}):
+    # CUDA sources lie beside the modules that compile them.
+    cuda = [each for source in sources for each in source.parent.glob("*.cu*")]
+    for source in sorted({*sources, *adapters, *cuda}):
         digest.update(source.read_bytes())
     return digest.hexdigest()[:8]
 
