@@ -52,6 +52,8 @@ class Backend(Protocol):
     """Short name, also the value of the key ``array`` in tuned tables."""
     xp: Any
     """The library's own namespace, with NumPy's names."""
+    spoils_failures: bool
+    """Whether every routine here leaves NaN in the results of a matrix that failed."""
 
     def lift(self, a: Any) -> tuple[Any, Callable[[Any], Any] | None]:
         """Return `a` as a plain array and how to wrap results (None: as they are)."""

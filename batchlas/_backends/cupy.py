@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 kind = "cupy"
 xp = cupy
+spoils_failures = True
 
 # Device record by device id, with the generation of the settings it was made under.
 _devices: dict[int, tuple[int, Device]] = {}

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 kind = "dpnp"
 xp = dpnp
+spoils_failures = False
 
 
 def lift(a: Any) -> tuple[Any, Callable[[Any], Any] | None]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 kind = "numpy"
 xp = np
+spoils_failures = False
 
 _CACHE_LINE = 64
 

@@ -113,10 +113,8 @@ def settle(
         return
     if policy() == "nan":
         fill_failed(backend, outputs, info)
-    elif policy() == "raise":
-        status = backend.to_host(info)
-        if status.any():
-            raise _failure(backend, a, status, failure)
+    elif policy() == "raise" and bool(info.any()):  # one number crosses, not all
+        raise _failure(backend, a, backend.to_host(info), failure)
 
 
 def status_of(backend: Backend, a: Any, outputs: tuple[Any, ...], info: Any) -> Any:
@@ -132,6 +130,8 @@ def status_of(backend: Backend, a: Any, outputs: tuple[Any, ...], info: Any) -> 
 
 def fill_failed(backend: Backend, outputs: tuple[Any, ...], info: Any) -> None:
     """Overwrite the results of failed matrices with NaN, in place, without waiting."""
+    if backend.spoils_failures:
+        return
     for output in outputs:
         if output is not None:
             backend.fill_nan(output, info)

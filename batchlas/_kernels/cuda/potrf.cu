@@ -222,14 +222,16 @@ extern "C" __global__ void __launch_bounds__(GROUP)
 #endif
 
 #if defined(BLOCKED)
-// The read triangle, the other one zero.
+// The read triangle, the other one zero, and the diagonal real: a NaN that is not read
+// would spread in the products.
 extern "C" __global__ void copy_triangle(const REAL* a, REAL* factor, i64 batch) {
     for (i64 b = blockIdx.x; b < batch; b += gridDim.x) {
         const i64 start = b * ((i64)N * N * PARTS);
         for (int w = blockIdx.y * blockDim.x + threadIdx.x; w < N * N * PARTS;
              w += gridDim.y * blockDim.x) {
             const int e = w / PARTS, i = e / N, j = e - i * N;
-            factor[start + w] = (UPPER ? j < i : j > i) ? (REAL)0 : a[start + w];
+            const bool is_read = (UPPER ? j >= i : j <= i) && !(i == j && w != e * PARTS);
+            factor[start + w] = is_read ? a[start + w] : (REAL)0;
         }
     }
 }
