@@ -12,9 +12,6 @@ from batchlas import _select as select
 from batchlas._kernels.cuda import plans, reductions
 
 if TYPE_CHECKING:
-    from batchlas._ops.gesvd import GesvdCall
-    from batchlas._ops.potrf import PotrfCall
-    from batchlas._ops.syev import SyevCall
     from batchlas._runtime.devices import Device
 
 Tiny = select.family("tiny")
@@ -33,20 +30,20 @@ Tridiagonal = select.family("tridiagonal")
 Bidiagonal = select.family("bidiagonal")
 """Reflectors to a bidiagonal matrix, then implicit QR."""
 
-POTRF = (Tiny(), Rows(), Cta(), Blocked())
-SYEV = (Jacobi(), Tridiagonal())
-GESVD = (Jacobi(), Bidiagonal())
+POTRF_FAMILIES = (Tiny(), Rows(), Cta(), Blocked())
+SYEV_FAMILIES = (Jacobi(), Tridiagonal())
+GESVD_FAMILIES = (Jacobi(), Bidiagonal())
 
 # Before the libraries where no table helps: the most specialised first.
-POTRF_ORDER = tuple(each.name for each in POTRF)
-SYEV_ORDER = tuple(each.name for each in SYEV)
-GESVD_ORDER = tuple(each.name for each in GESVD)
+POTRF_ORDER = tuple(each.name for each in POTRF_FAMILIES)
+SYEV_ORDER = tuple(each.name for each in SYEV_FAMILIES)
+GESVD_ORDER = tuple(each.name for each in GESVD_FAMILIES)
 
 # Every batch below this is one to a plan, which only sizes blocks by it.
 _FEW = 1
 
 
-def can_run_potrf(choice: select.Family, call: PotrfCall, device: Device) -> bool:
+def can_run_potrf(choice: select.Family, call: Any, device: Device) -> bool:
     """Whether a matrix fits where the family keeps it."""
     shape = call.n, call.dtype, call.uplo
     if choice.name == Tiny.name:
@@ -58,7 +55,7 @@ def can_run_potrf(choice: select.Family, call: PotrfCall, device: Device) -> boo
     return plans.potrf_cta(*shape, device.local_mem_bytes) is not None
 
 
-def can_run_syev(choice: select.Family, call: SyevCall, device: Device) -> bool:
+def can_run_syev(choice: select.Family, call: Any, device: Device) -> bool:
     """Whether a matrix fits where the family keeps it."""
     vectors = call.jobz == "V"
     if choice.name == Tridiagonal.name:
@@ -67,7 +64,7 @@ def can_run_syev(choice: select.Family, call: SyevCall, device: Device) -> bool:
     return plans.syev_jacobi(call.n, call.dtype, "L", vectors=vectors) is not None
 
 
-def can_run_gesvd(choice: select.Family, call: GesvdCall, device: Device) -> bool:
+def can_run_gesvd(choice: select.Family, call: Any, device: Device) -> bool:
     """Whether a matrix fits where the family keeps it."""
     if choice.name == Bidiagonal.name:
         shape = call.m, call.n, call.dtype, call.vec, device.local_mem_bytes, _FEW
@@ -75,14 +72,14 @@ def can_run_gesvd(choice: select.Family, call: GesvdCall, device: Device) -> boo
     return plans.gesvd_jacobi(call.m, call.n, call.dtype, call.vec) is not None
 
 
-def potrf(choice: select.Family, a: Any, uplo: str) -> tuple[Any, Any]:
+def launch_potrf(choice: select.Family, a: Any, uplo: str) -> tuple[Any, Any]:
     """Launch; see `batchlas._ops.potrf.potrf`."""
     from batchlas._kernels.cuda import launch
 
     return launch.potrf(choice.name, a, uplo)
 
 
-def syev(
+def launch_syev(
     choice: select.Family, a: Any, uplo: str, *, vectors: bool
 ) -> tuple[Any, Any, Any]:
     """Launch; see `batchlas._ops.syev.syev`."""
@@ -93,7 +90,7 @@ def syev(
     return launch.syev_jacobi(a, uplo, vectors=vectors)
 
 
-def gesvd(choice: select.Family, a: Any, job: str) -> tuple[Any, Any, Any, Any]:
+def launch_gesvd(choice: select.Family, a: Any, job: str) -> tuple[Any, Any, Any, Any]:
     """Launch; see `batchlas._ops.gesvd.gesvd`."""
     from batchlas._kernels.cuda import launch, launch_reductions
 

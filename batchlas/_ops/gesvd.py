@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from batchlas import _select as select
-from batchlas._ops import cuda
+from batchlas._ops.cuda import GESVD_FAMILIES, GESVD_ORDER, can_run_gesvd, launch_gesvd
 from batchlas._ops.families import Threads, Vendor, can_run_library, library_families
 from batchlas._ops.syev import syev
 from batchlas._runtime.dtypes import NAME_OF
@@ -29,14 +29,14 @@ class GesvdCall(NamedTuple):
 
 def candidates(dtype: str, kind: str) -> tuple[select.Family, ...]:
     """Return every choice."""
-    native = cuda.GESVD if kind == "cupy" else ()
+    native = GESVD_FAMILIES if kind == "cupy" else ()
     return (*native, *library_families(dtype, kind))
 
 
 def can_run(choice: select.Family, call: GesvdCall, device: Device) -> bool:
     """Whether a choice would decompose this call rightly."""
-    if choice in cuda.GESVD:
-        return cuda.can_run_gesvd(choice, call, device)
+    if choice in GESVD_FAMILIES:
+        return can_run_gesvd(choice, call, device)
     return can_run_library(choice, call, device)
 
 
@@ -46,7 +46,7 @@ SPEC = select.OpSpec(
     keys=GesvdCall._fields,
     candidates=candidates,
     can_run=can_run,
-    last_resort=(*cuda.GESVD_ORDER, Vendor.name, Threads.name),
+    last_resort=(*GESVD_ORDER, Vendor.name, Threads.name),
 )
 
 
@@ -79,8 +79,8 @@ def gesvd(backend: Backend, a: Any, job: str) -> tuple[Any, Any, Any, Any]:
     """
 
     def launch(choice: select.Family) -> tuple[Any, Any, Any, Any]:
-        if choice in cuda.GESVD:
-            return cuda.gesvd(choice, a, call.vec)
+        if choice in GESVD_FAMILIES:
+            return launch_gesvd(choice, a, call.vec)
         return adapter_of(backend.kind, choice.name).gesvd(a, call.vec)
 
     call = key_of(backend, a, job)

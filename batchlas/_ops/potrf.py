@@ -12,7 +12,7 @@ from batchlas._backends import borrowed, in_host_memory
 from batchlas._kernels import lane
 from batchlas._kernels.limits import fits_in_private_memory
 from batchlas._kernels.renderer_choice import DPEX, renderer_for
-from batchlas._ops import cuda
+from batchlas._ops.cuda import POTRF_FAMILIES, POTRF_ORDER, can_run_potrf, launch_potrf
 from batchlas._ops.families import (
     Threads,
     Vendor,
@@ -49,7 +49,7 @@ class Lane(select.Family):
 def candidates(dtype: str, kind: str) -> tuple[select.Family, ...]:
     """Return every choice; a vector fills 256 or 512 bits."""
     if kind == "cupy":
-        return (*cuda.POTRF, *library_families(dtype, kind))
+        return (*POTRF_FAMILIES, *library_families(dtype, kind))
     real_bytes = 4 if dtype in ("float32", "complex64") else 8
     lanes = (Lane(32 // real_bytes), Lane(64 // real_bytes))
     return (*lanes, *library_families(dtype, kind))
@@ -57,8 +57,8 @@ def candidates(dtype: str, kind: str) -> tuple[select.Family, ...]:
 
 def can_run(choice: select.Family, call: PotrfCall, device: Device) -> bool:
     """Whether a choice would factor this call rightly."""
-    if choice in cuda.POTRF:
-        return cuda.can_run_potrf(choice, call, device)
+    if choice in POTRF_FAMILIES:
+        return can_run_potrf(choice, call, device)
     if not isinstance(choice, Lane):
         return can_run_library(choice, call, device)
     rendering = renderer_for(device)
@@ -95,7 +95,7 @@ SPEC = select.OpSpec(
     keys=PotrfCall._fields,
     candidates=candidates,
     can_run=can_run,
-    last_resort=(*cuda.POTRF_ORDER, Vendor.name, Threads.name, Lane.name),
+    last_resort=(*POTRF_ORDER, Vendor.name, Threads.name, Lane.name),
     scratch=scratch,
 )
 
@@ -125,8 +125,8 @@ def potrf(backend: Backend, a: Any, uplo: str) -> tuple[Any, Any]:
     """
 
     def launch(choice: select.Family) -> tuple[Any, Any]:
-        if choice in cuda.POTRF:
-            return cuda.potrf(choice, a, uplo)
+        if choice in POTRF_FAMILIES:
+            return launch_potrf(choice, a, uplo)
         if isinstance(choice, Lane):
             return _launch_lane(backend, a, call, choice.width)
         return adapter_of(backend.kind, choice.name).potrf(a, uplo)

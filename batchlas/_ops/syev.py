@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from batchlas import _select as select
-from batchlas._ops import cuda
+from batchlas._ops.cuda import SYEV_FAMILIES, SYEV_ORDER, can_run_syev, launch_syev
 from batchlas._ops.families import Threads, Vendor, can_run_library, library_families
 from batchlas._runtime.dtypes import NAME_OF
 from batchlas._vendor import adapter_of
@@ -27,14 +27,14 @@ class SyevCall(NamedTuple):
 
 def candidates(dtype: str, kind: str) -> tuple[select.Family, ...]:
     """Return every choice."""
-    native = cuda.SYEV if kind == "cupy" else ()
+    native = SYEV_FAMILIES if kind == "cupy" else ()
     return (*native, *library_families(dtype, kind))
 
 
 def can_run(choice: select.Family, call: SyevCall, device: Device) -> bool:
     """Whether a choice would solve this call rightly."""
-    if choice in cuda.SYEV:
-        return cuda.can_run_syev(choice, call, device)
+    if choice in SYEV_FAMILIES:
+        return can_run_syev(choice, call, device)
     return can_run_library(choice, call, device)
 
 
@@ -44,7 +44,7 @@ SPEC = select.OpSpec(
     keys=SyevCall._fields,
     candidates=candidates,
     can_run=can_run,
-    last_resort=(*cuda.SYEV_ORDER, Vendor.name, Threads.name),
+    last_resort=(*SYEV_ORDER, Vendor.name, Threads.name),
 )
 
 
@@ -77,8 +77,8 @@ def syev(backend: Backend, a: Any, uplo: str, *, vectors: bool) -> tuple[Any, An
     """
 
     def launch(choice: select.Family) -> tuple[Any, Any, Any]:
-        if choice in cuda.SYEV:
-            return cuda.syev(choice, a, uplo, vectors=vectors)
+        if choice in SYEV_FAMILIES:
+            return launch_syev(choice, a, uplo, vectors=vectors)
         return adapter_of(backend.kind, choice.name).syev(a, uplo, vectors=vectors)
 
     call = key_of(backend, a, vectors=vectors)

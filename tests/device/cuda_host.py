@@ -74,7 +74,8 @@ def gemm(char):
             target = matrix(c + i * step_c * size, m, n, ldc, char)
             left = left.conj().T if op_a else left
             right = right.conj().T if op_b else right
-            target[...] = factor * (left @ right) + keep * target
+            with np.errstate(all="ignore"):  # infinities of matrices that fail
+                target[...] = factor * (left @ right) + keep * target
 
     return product
 
