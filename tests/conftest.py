@@ -9,6 +9,7 @@ import pytest
 from libraries import parameters
 
 import batchlas  # noqa: F401 - before dpnp: it makes the CPU device visible
+from batchlas._runtime import settings as settings_module
 from batchlas._runtime.notices import reset_warnings
 from batchlas._runtime.settings import reload_settings
 from batchlas._runtime.workspace import live_leases
@@ -56,4 +57,5 @@ def _fresh_settings():
     """Read the environment again and let every warning be given again."""
     yield
     reset_warnings()
+    settings_module._state.warned.clear()
     reload_settings()

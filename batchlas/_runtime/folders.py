@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 
 def user_tables() -> Path:
-    """Return the folder of the tables that a user has measured, which need not exist.
+    """Return the folder of a user's own tables, which need not exist."""
+    return _user_data_path()("batchlas", appauthor=False) / "tuned"
 
-    platformdirs is imported by the first decision, not by ``import batchlas``.
+
+@cache
+def _user_data_path() -> Callable[..., Path]:
+    """Return platformdirs' function.
+
+    It is imported by the first decision, not by ``import batchlas``, and held, since a
+    destructor may decide when the interpreter imports nothing any more.
     """
-    import platformdirs
+    from platformdirs import user_data_path
 
-    return Path(platformdirs.user_data_path("batchlas", appauthor=False)) / "tuned"
+    return user_data_path

@@ -78,7 +78,7 @@ def answers_rightly():
 @pytest.mark.parametrize("name", VARIABLES)
 def test_any_value_of_any_variable(name, profile, monkeypatch):
     # The next tests want their warnings.
-    monkeypatch.setattr(settings_module, "_warned", set(), raising=False)
+    monkeypatch.setattr(settings_module._state, "warned", set())
 
     @given(values)
     @profile

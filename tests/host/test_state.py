@@ -237,6 +237,7 @@ CACHES = {
     "_kept": "host memory in use by a GPU's queue",
     "_kept_for_graphs": "the same for captured graphs",
     "_computed_here": "ndarray subclasses of this copy",
+    "_compiled": "CUDA kernels that were compiled, as far as this copy knows",
     "_locks": "locks of this copy, renewed in a forked child",
     "_abandoned": "what a forked child keeps alive",
 }
