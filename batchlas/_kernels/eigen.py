@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from batchlas._kernels.limits import ql_capacity
+from batchlas._kernels.limits import JACOBI_LARGEST, ql_capacity, require_order
 from batchlas._kernels.vectors import compile_vectors, launch_vectors, vector_scratch
 from batchlas._runtime.dtypes import NAME_OF
 
@@ -83,6 +83,7 @@ def jacobi(
     """
     stack = arrays[0]
     n, dtype = stack.shape[-1], NAME_OF[stack.dtype.char]
+    require_order(n, JACOBI_LARGEST)
     kernel = _jacobi(queue, n, dtype, side, width, vectors=len(arrays) == 4)
     return launch_vectors(kernel, arrays, width, scratch=scratch)
 
@@ -97,6 +98,7 @@ def ql(
     """Solve a stack; parameters as of `jacobi`."""
     stack = arrays[0]
     n, dtype = stack.shape[-1], NAME_OF[stack.dtype.char]
+    require_order(n, ql_capacity(dtype, width))
     kernel = _ql(queue, dtype, width, vectors=len(arrays) == 4)
     return launch_vectors(kernel, arrays, width, ql_scalars(n, side), scratch)
 

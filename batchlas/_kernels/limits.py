@@ -46,6 +46,19 @@ def pitch(columns: int) -> int:
     return columns | 1
 
 
+def require_order(n: int, largest: int) -> None:
+    """Raise if a matrix is larger than a kernel's largest: the check of a driver.
+
+    Raises
+    ------
+    ValueError
+        If it is.
+    """
+    if n > largest:
+        message = f"order {n}; this kernel solves orders up to {largest}"
+        raise ValueError(message)
+
+
 def require_private_memory(n: int, dtype: str, width: int) -> None:
     """Raise unless `fits_in_private_memory`: the check at the head of a driver.
 
