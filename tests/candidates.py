@@ -160,6 +160,10 @@ def _home(library):
     return backend, backend.device(probe)
 
 
+# On dpnp arrays asked in the slow tier only.
+SELDOM = ("float32", "complex128")
+
+
 def all_candidates(kinds=(NUMPY, DPNP, CUPY)):
     """Return every candidate of the array libraries that are installed."""
     return [
@@ -176,8 +180,9 @@ def questions(kinds=(NUMPY, DPNP, CUPY), *, are_natives=None):
     """Return pytest parameters (candidate, call).
 
     In the fast tier a candidate is asked one of its op's calls, which one changes from
-    candidate to candidate; for float64 on NumPy arrays it is asked all of them. The
-    slow tier asks the rest. ``are_natives`` leaves out families with or without a
+    candidate to candidate; for float64 on NumPy arrays it is asked all of them, for two
+    dtypes on dpnp arrays, which run the same kernels, none. The slow tier asks the
+    rest. ``are_natives`` leaves out families with or without a
     library.
     """
     found = []
@@ -185,9 +190,11 @@ def questions(kinds=(NUMPY, DPNP, CUPY), *, are_natives=None):
         if are_natives is candidate.choice.uses_library:
             continue
         every = candidate.library == NUMPY and candidate.dtype == "float64"
+        none = candidate.library == DPNP and candidate.dtype in SELDOM
         for number, call in enumerate(candidate.calls):
             marks = [pytest.mark.gpu] if candidate.library == CUPY else []
-            if not every and place % len(candidate.calls) != number:
+            mine = place % len(candidate.calls) == number
+            if none or not (every or mine):
                 marks.append(pytest.mark.slow)
             name = f"{candidate}-{call}"
             found.append(pytest.param(candidate, call, id=name, marks=marks))
