@@ -2,7 +2,8 @@
 
 Decided here: the order in which the tables of other devices are asked. The device's own
 comes first; then its family, the nearest architecture at or below before those above;
-then the other families. A device that is no GPU never borrows a GPU's table.
+then the other families. A device that is no GPU never borrows a GPU's table, and a
+table without rows for the call's kind of array is passed over (`walk`).
 """
 
 from __future__ import annotations

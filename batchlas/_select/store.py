@@ -23,6 +23,7 @@ from batchlas._runtime.notices import warn_once
 from batchlas._runtime.state import process_wide
 from batchlas._select.families import parse
 from batchlas._select.sources import kernels_hash
+from batchlas._select.table import knows
 from batchlas._select.table_parser import parse_file_name, parse_tables
 from batchlas.exceptions import SpellingError, StaleTableWarning, TableError
 
@@ -123,19 +124,10 @@ class TableStore:
         ]
         if not found:
             return None
-        file, table = min(found, key=lambda each: not _knows(each[1], kind))
+        file, table = min(found, key=lambda each: not knows(each[1], kind))
         if file.place is not Place.SHIPPED:
             _warn_if_stale(table)
         return TunedTable(table, file.place, spelled_choices(table, spec))
-
-
-def _knows(table: Table, kind: str) -> bool:
-    """Whether some row was measured with this kind of array."""
-    names = [key.name for key in table.exact_keys]
-    if "array" not in names:
-        return True
-    place = names.index("array")
-    return any(row.exact[place] == kind for row in table.rows)
 
 
 def is_stale(table: Table) -> bool:

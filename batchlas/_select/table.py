@@ -80,6 +80,15 @@ class Table:
     facts: Mapping[str, str]
 
 
+def knows(table: Table, kind: str) -> bool:
+    """Whether some row was measured with this kind of array."""
+    names = [key.name for key in table.exact_keys]
+    if "array" not in names:
+        return True
+    place = names.index("array")
+    return any(row.exact[place] == kind for row in table.rows)
+
+
 @lru_cache(maxsize=4096)
 def nearest(table: Table, call: Call) -> TableRow:
     """Return the row that is nearest to `call`.

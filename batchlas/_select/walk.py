@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from batchlas._runtime.notices import warn_once
 from batchlas._select.borrow import borrow_order
-from batchlas._select.table import TableRow, nearest
+from batchlas._select.table import TableRow, knows, nearest
 from batchlas.exceptions import BorrowedTableWarning
 
 if TYPE_CHECKING:
@@ -117,6 +117,8 @@ def walk(
         tuned = store.find(spec, key, call.dtype, device.kind)
         if tuned is None:
             continue
+        if key != device.key and not knows(tuned.table, device.kind):
+            continue  # its order of other arrays' kernels says nothing here
         has_own = has_own or key == device.key
         row = nearest(tuned.table, call)
         ranked = [(tuned.choices[each.spelling], each.ms) for each in row.entries]

@@ -43,7 +43,8 @@ def test_rows_rank_candidates_by_time(spec, device, table):
         assert set(spellings) <= names, f"{table.file}:{row.line}"
         times = [entry.ms for entry in row.entries]
         for at, ms in enumerate(times):
-            assert ms <= TIE * min(times[at:]), f"{table.file}:{row.line}"
+            # times are printed with four digits
+            assert ms <= 1.001 * TIE * min(times[at:]), f"{table.file}:{row.line}"
 
 
 @pytest.mark.parametrize(("spec", "device", "table"), TABLES, ids=IDS)

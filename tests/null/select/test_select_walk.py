@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from typing import NamedTuple
 
 import pytest
 from select_cases import (
@@ -189,3 +190,23 @@ def test_nothing_can_run():
     empty = op_spec(candidates=lambda _dtype, _kind: ())
     with pytest.raises(NoRouteError):
         decide(empty, call(), SM_90)
+
+
+class ArrayCall(NamedTuple):
+    dtype: str
+    array: str
+    uplo: str
+    n: int
+    batch: int
+
+
+@pytest.mark.parametrize(
+    ("kind", "origin"), [("numpy", Origin.LAST_RESORT), ("cupy", Origin.BORROWED)]
+)
+def test_a_table_of_other_arrays_lends_nothing(kind, origin):
+    """What was measured for one kind of array says nothing about another's kernels."""
+    line = f"dtype=float64 array={kind} n=8 batch=8 | vendor 1 | tiny 2"
+    spec = op_spec(keys=ArrayCall._fields)
+    lender = table(line, keys="dtype:exact array:exact n:log batch:log", device="sm_80")
+    set_builtin_tables({"potrf.sm_80.txt": lender})
+    assert decide(spec, ArrayCall("float64", "cupy", "L", 8, 8), SM_90).origin is origin
