@@ -123,8 +123,8 @@ def test_the_processors_of_the_process_are_honoured():
 def test_limits_come_back_after_concurrent_calls():
     """The last call to end restores what the first one found."""
     stack = definite(64, 8, 8)
-    expected = linalg.eigvalsh(stack)
     with batchlas.scoped_env(**PIN), ThreadPoolExecutor(8) as pool:
+        expected = linalg.eigvalsh(stack)
         for found in pool.map(lambda _: linalg.eigvalsh(stack), range(64)):
             np.testing.assert_array_equal(found, expected)
     assert set(blas_limits()) == {4}
