@@ -10,13 +10,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from batchlas._kernels.cuda.plans import Plan, _defines, element_bytes, power_of_two
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ROUNDS = 2
 """Times that the values and the rotations are taken up; one is the rule."""
 
 _SHARED_BYTES = 100 << 10  # of the kernels that can also do with fewer threads
+_SEVERAL_BYTES = 48 << 10  # of blocks of several matrices
 _ROW_WORDS = 128  # 4-byte registers for the rows that a thread keeps
 _BLOCKS = 4096  # small blocks that a large device runs at a time
 _BLOCK = 128  # threads of a block that holds several matrices
@@ -120,10 +125,12 @@ def _rotate(lines: int, width: int, order: int, dtype: str, **what: int) -> Plan
         "TURNS": turns,
         "SIGNED": int(what["NUMBERS"] == 4 and not what["OFFSET"]),
     }
-    shape = _lines_block(lines, width, dtype)
-    if shape is None:
+    deep = width + 8  # what a piece of rotations may run beyond the end
+    element = element_bytes(dtype)
+    block = _block(lines, 128, lambda tile: deep * (tile + 1) * element)
+    if block is None:
         return None
-    (tile, groups), shared = shape
+    tile, groups, shared = block
     how = {"TILE": tile, "GROUPS": groups}
     defines = _defines(dtype, **sizes, **what, **signed, **how)
     rows = -(-lines // tile)
@@ -138,21 +145,23 @@ def _rotate(lines: int, width: int, order: int, dtype: str, **what: int) -> Plan
     )
 
 
-def _lines_block(
-    lines: int, width: int, dtype: str
-) -> tuple[tuple[int, int], int] | None:
-    """Return the lines of a block, its matrices, and its shared memory."""
-    size = element_bytes(dtype)
-    deep = width + 8  # what a piece of rotations may run beyond the end
-    tile = min(power_of_two(lines), 128)
-    while tile > 1 and deep * (tile + 1) * size > _SHARED_BYTES:
+def _block(
+    lines: int, most: int, matrix_bytes: Callable[[int], int]
+) -> tuple[int, int, int] | None:
+    """Return the lines of a block, its matrices, and its shared memory.
+
+    None where one line is too much. `matrix_bytes` says what so many lines of a matrix
+    take of the memory.
+    """
+    tile = min(power_of_two(lines), most)
+    while tile > 1 and matrix_bytes(tile) > _SHARED_BYTES:
         tile //= 2
-    if deep * (tile + 1) * size > _SHARED_BYTES:
+    if matrix_bytes(tile) > _SHARED_BYTES:
         return None
     groups = max(1, 64 // tile)
-    while groups > 1 and groups * deep * (tile + 1) * size > 48 << 10:
+    while groups > 1 and groups * matrix_bytes(tile) > _SEVERAL_BYTES:
         groups //= 2
-    return (tile, groups), groups * deep * (tile + 1) * size
+    return tile, groups, groups * matrix_bytes(tile)
 
 
 def _line(length: int) -> int:
@@ -162,17 +171,12 @@ def _line(length: int) -> int:
 
 def _accumulate(height: int, width: int, dtype: str, **what: int) -> Plan | None:
     element, line = element_bytes(dtype), _line(height)
-    tile = min(power_of_two(width), 64)
-    while tile > 1 and line * (tile + 2) * element > _SHARED_BYTES:
-        tile //= 2
-    if line * (tile + 2) * element > _SHARED_BYTES:
+    block = _block(width, 64, lambda tile: line * (tile + 2) * element)
+    if block is None:
         return None
-    groups = max(1, 64 // tile)
-    while groups > 1 and groups * line * (tile + 2) * element > 48 << 10:
-        groups //= 2
+    tile, groups, shared = block
     sizes = {"HEIGHT": height, "WIDTH": width, "LINE": line}
     defines = _defines(dtype, **sizes, **what, TILE=tile, GROUPS=groups)
-    shared = groups * line * (tile + 2) * element
     rows = -(-width // tile)
     return Plan(
         ("accumulate.cu",), "accumulate", defines, tile * groups, groups, shared, rows
