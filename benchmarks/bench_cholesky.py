@@ -1,8 +1,7 @@
 """Cholesky of NumPy arrays against numpy.linalg, at about 3 million elements.
 
-Both sides take turns in one process. NumPy's time is the better of one BLAS thread and
-all of them. A turn is several calls, of which the first does not count: the threads of
-BLAS spin for some time after a call, on the cores that the next side needs.
+Both sides take turns in one process (`turns`). NumPy's time is the better of one BLAS
+thread and all of them.
 
 Prints medians in milliseconds, the ratio, and the choice that ran; with ``--pins``
 every candidate instead of the tables' choice.
@@ -13,11 +12,10 @@ Run: python benchmarks/bench_cholesky.py [--orders 2,3,4] [--dtypes float64] [--
 from __future__ import annotations
 
 import argparse
-import time
 from statistics import median
 
 import numpy as np
-import threadpoolctl
+from turns import race
 
 import batchlas
 from batchlas._select import ScopedPin
@@ -49,16 +47,6 @@ def stack(n: int, dtype: str):
 TURNS, CALLS = 3, 6
 
 
-def turn(call, a) -> list[float]:
-    """Return the seconds of each call of a turn but the first."""
-    seconds = []
-    for _ in range(CALLS):
-        start = time.perf_counter()
-        call(a)
-        seconds.append(time.perf_counter() - start)
-    return seconds[1:]
-
-
 def pinned(pin: str | None):
     def call(a) -> None:
         if pin is None:
@@ -72,17 +60,7 @@ def pinned(pin: str | None):
 
 def compare(a, pins):
     """Return ms of each pin, then of NumPy with one BLAS thread and with all."""
-    calls = [pinned(pin) for pin in pins]
-    for call in calls:
-        call(a)
-        call(a)
-    times = [[] for _ in range(len(calls) + 2)]
-    for _ in range(TURNS):
-        for call, record in zip(calls, times, strict=False):
-            record.extend(turn(call, a))
-        with threadpoolctl.threadpool_limits(1, "blas"):
-            times[-2].extend(turn(np.linalg.cholesky, a))
-        times[-1].extend(turn(np.linalg.cholesky, a))
+    times = race([pinned(pin) for pin in pins], np.linalg.cholesky, a, TURNS, CALLS)
     return [1e3 * median(each) for each in times]
 
 

@@ -1,8 +1,7 @@
 """eigh and eigvalsh of NumPy arrays against numpy.linalg, at about 400,000 elements.
 
-Both sides take turns in one process. NumPy's time is the better of one BLAS thread and
-all of them. A turn is several calls, of which the first does not count: the threads of
-BLAS spin for some time after a call, on the cores that the next side needs.
+Both sides take turns in one process (`turns`). NumPy's time is the better of one BLAS
+thread and all of them.
 
 Prints for each order NumPy's time per matrix, then for our choice its time per matrix
 and how many times faster it is, by medians and by minima, and the bar; with ``--pins``
@@ -16,11 +15,10 @@ float64] [--pins]
 from __future__ import annotations
 
 import argparse
-import time
 from statistics import median
 
 import numpy as np
-import threadpoolctl
+from turns import race
 
 import batchlas
 from batchlas._backends import numpy as backend
@@ -57,16 +55,6 @@ def stack(n: int, dtype: str):
     return np.ascontiguousarray(a + a.swapaxes(-1, -2).conj())
 
 
-def turn(call, a) -> list[float]:
-    """Return the seconds of each call of a turn but the first."""
-    seconds = []
-    for _ in range(CALLS):
-        start = time.perf_counter()
-        call(a)
-        seconds.append(time.perf_counter() - start)
-    return seconds[1:]
-
-
 def pinned(function: str, pin: str | None):
     ours = getattr(batchlas.linalg, function)
     if pin is None:
@@ -89,19 +77,8 @@ def pins_of(function: str, a) -> list[str]:
 
 def compare(function: str, a, pins):
     """Return seconds of each pin, then of NumPy with one BLAS thread and with all."""
-    calls = [pinned(function, pin) for pin in pins]
-    for call in calls:
-        call(a)
-        call(a)
-    theirs = getattr(np.linalg, function)
-    times = [[] for _ in range(len(calls) + 2)]
-    for _ in range(TURNS):
-        for call, record in zip(calls, times, strict=False):
-            record.extend(turn(call, a))
-        with threadpoolctl.threadpool_limits(1, "blas"):
-            times[-2].extend(turn(theirs, a))
-        times[-1].extend(turn(theirs, a))
-    return times
+    ours = [pinned(function, pin) for pin in pins]
+    return race(ours, getattr(np.linalg, function), a, TURNS, CALLS)
 
 
 def report(function: str, dtype: str, n: int, *, every: bool) -> None:

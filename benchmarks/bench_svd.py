@@ -1,9 +1,7 @@
 """SVD of NumPy arrays against numpy.linalg, at about 400,000 elements.
 
-Both sides take turns in one process. NumPy's time is the better of one BLAS thread and
-all of them, on as many matrices as take it about 0.1 s. A turn is several calls, of
-which the first does not count: the threads of BLAS spin for some time after a call, on
-the cores that the next side needs.
+Both sides take turns in one process (`turns`). NumPy's time is the better of one BLAS
+thread and all of them, on as many matrices as take it about 0.1 s.
 
 Where others work on the machine, the clock on the wall favours NumPy, which needs one
 core only. ``--busy`` compares processor time instead: ours over the number of cores,
@@ -25,6 +23,7 @@ from statistics import median
 
 import numpy as np
 import threadpoolctl
+from turns import turn
 
 import batchlas
 from batchlas._ops.gesvd import GesvdCall, can_run, candidates
@@ -58,14 +57,9 @@ def stack(n: int, dtype: str):
     return a.astype(dtype)
 
 
-def turn(call, a, clock=time.perf_counter, cores=1) -> list[float]:
+def us_per_matrix(call, a, clock, cores=1) -> list[float]:
     """Return the microseconds per matrix of each call of a turn but the first."""
-    seconds = []
-    for _ in range(CALLS):
-        start = clock()
-        call(a)
-        seconds.append(clock() - start)
-    return [1e6 * each / len(a) / cores for each in seconds[1:]]
+    return [1e6 * each / len(a) / cores for each in turn(call, a, CALLS, clock)]
 
 
 def pinned(function, pin: str | None):
@@ -102,10 +96,11 @@ def compare(a, pins, *, values: bool, busy: bool):
     cores = len(os.sched_getaffinity(0)) if busy else 1
     for _ in range(TURNS):
         for call, record in zip(calls, times, strict=False):
-            record.extend(turn(call, a, clock, cores))
+            record.extend(us_per_matrix(call, a, clock, cores))
         with threadpoolctl.threadpool_limits(1, "blas"):
-            times[-2].extend(turn(theirs, few, clock))
-        times[-1].extend(turn(theirs, few[: max(16, len(few) // 4)], clock))
+            times[-2].extend(us_per_matrix(theirs, few, clock))
+        fewest = few[: max(16, len(few) // 4)]
+        times[-1].extend(us_per_matrix(theirs, fewest, clock))
     return [(median(each), min(each)) for each in times]
 
 

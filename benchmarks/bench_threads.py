@@ -13,30 +13,18 @@ Run: python benchmarks/bench_threads.py
 
 from __future__ import annotations
 
-import time
 from statistics import median
 
 import numpy as np
 import threadpoolctl
+from turns import turn
 
 import batchlas
 
 ORDERS = (4, 8, 16, 32, 64, 128)
 OPS = {"cholesky": "POTRF", "eigh": "SYEV", "svd": "GESVD"}
 ELEMENTS = 400_000
-
-
 TURNS, CALLS = 6, 5
-
-
-def turn(call, a) -> list[float]:
-    """Return the seconds of each call of a turn but the first."""
-    seconds = []
-    for _ in range(CALLS):
-        start = time.perf_counter()
-        call(a)
-        seconds.append(time.perf_counter() - start)
-    return seconds[1:]
 
 
 def main() -> None:
@@ -50,10 +38,10 @@ def main() -> None:
             times: tuple[list[float], ...] = ([], [], [])
             with batchlas.scoped_env(**{f"BATCHLAS_{op}_ROUTE": "threads"}):
                 for _ in range(TURNS):
-                    times[0].extend(turn(function, a))
+                    times[0].extend(turn(function, a, CALLS))
                     with threadpoolctl.threadpool_limits(1, "blas"):
-                        times[1].extend(turn(theirs, a))
-                times[2].extend(turn(theirs, a))
+                        times[1].extend(turn(theirs, a, CALLS))
+                times[2].extend(turn(theirs, a, CALLS))
             ours, one, every = (1e3 * median(each) for each in times)
             row = f"{ours:10.2f}{one:10.2f}{every:10.2f}"
             print(
