@@ -86,13 +86,3 @@ SEARCHABLE = (
         rest=":ahead=1",
     ),
 )
-
-
-def legal_choices(op: str, n: int, dtype: str) -> list[str]:
-    """Return the spellings of every legal knob value of an op's families."""
-    return [
-        each.spelling(amount)
-        for each in SEARCHABLE
-        if each.op == op
-        for amount, _ in each.schedulers(n, dtype)
-    ]

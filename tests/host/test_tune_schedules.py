@@ -8,9 +8,19 @@ from batchlas._ops import SPECS
 from batchlas._select.inventory import DTYPES
 from batchlas.tune.grid import MOST_BYTES, ORDERS, saturating
 from batchlas.tune.schedules import search_lines
-from batchlas.tune.searchable import SEARCHABLE, legal_choices
+from batchlas.tune.searchable import SEARCHABLE
 
 BY_OP = {spec.op: spec for spec in SPECS}
+
+
+def legal_choices(op, n, dtype):
+    """Return the spellings of every legal knob value of an op's families."""
+    return [
+        each.spelling(amount)
+        for each in SEARCHABLE
+        if each.op == op
+        for amount, _ in each.schedulers(n, dtype)
+    ]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
