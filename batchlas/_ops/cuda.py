@@ -1,7 +1,8 @@
 """The native families on CuPy arrays: which there are, what they take, their launch.
 
 Decided here: candidates and ``can_run`` of the hand-written CUDA kernels, for all ops.
-Speed is not: that is what tables say. CuPy is imported by the first launch.
+Speed is not: that is what tables say. Plans are imported by the first question about a
+CuPy array, CuPy by the first launch.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from batchlas import _select as select
-from batchlas._kernels.cuda import plans, reductions
 
 if TYPE_CHECKING:
     from batchlas._runtime.devices import Device
@@ -42,6 +42,8 @@ _FEW = 1
 
 def can_run_potrf(choice: select.Family, call: Any, device: Device) -> bool:
     """Whether a matrix fits where the family keeps it."""
+    from batchlas._kernels.cuda import plans
+
     shape = call.n, call.dtype, call.uplo
     if choice.name == Tiny.name:
         return plans.potrf_tiny(*shape) is not None
@@ -54,6 +56,8 @@ def can_run_potrf(choice: select.Family, call: Any, device: Device) -> bool:
 
 def can_run_syev(choice: select.Family, call: Any, device: Device) -> bool:
     """Whether a matrix fits where the family keeps it."""
+    from batchlas._kernels.cuda import plans, reductions
+
     vectors = call.jobz == "V"
     if choice.name == Tridiagonal.name:
         shape = call.n, call.dtype, "L", device.local_mem_bytes, _FEW
@@ -63,6 +67,8 @@ def can_run_syev(choice: select.Family, call: Any, device: Device) -> bool:
 
 def can_run_gesvd(choice: select.Family, call: Any, device: Device) -> bool:
     """Whether a matrix fits where the family keeps it."""
+    from batchlas._kernels.cuda import plans, reductions
+
     if choice.name == GolubKahan.name:
         shape = call.m, call.n, call.dtype, call.vec, device.local_mem_bytes, _FEW
         return reductions.gesvd_bidiagonal(*shape) is not None

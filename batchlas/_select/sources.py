@@ -9,7 +9,6 @@ changes for the other.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from functools import cache
 from pathlib import Path
@@ -41,6 +40,8 @@ def kernels_hash(op: str, device: str) -> str | None:
     device : str
         The device's key, such as ``cpu_avx512`` or ``sm_90``.
     """
+    import hashlib  # no shipped table asks when it decides, so imports need not wait
+
     module = _PACKAGE / "_ops" / f"{op}.py"
     if not module.is_file():
         return None  # an op of a test, or a package in an archive
