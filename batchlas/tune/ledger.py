@@ -1,8 +1,9 @@
 """What has been measured: JSON lines, appended as they come, never rewritten.
 
-A run that was interrupted goes on where it stopped. A measurement with the kernels of
-today beats one with others; then one that was given more time beats one that was given
-less, whichever came first; among equals the later one counts.
+A run that was interrupted goes on where it stopped. Of two measurements of a cell, the
+later one counts if the kernels have changed in between; with the same kernels the one
+that was given more time, and among equals the later one. What counts follows from the
+ledger alone, never from today's sources: a table can be derived again at any time.
 """
 
 from __future__ import annotations
@@ -59,10 +60,9 @@ class Record:
         """Whether it was measured with the kernels that there are now."""
         return self.kernels == kernels_hash(self.op, self.device)
 
-    @property
-    def rank(self) -> tuple[bool, int]:
-        """What decides between two records of one cell."""
-        return self.is_current, self.fidelity
+    def beats(self, older: Record) -> bool:
+        """Whether it counts instead of an older record of the same cell."""
+        return self.kernels != older.kernels or self.fidelity >= older.fidelity
 
 
 def append(path: Path, record: Record) -> None:
@@ -96,11 +96,12 @@ def read(path: Path) -> list[Record]:
 
 
 def in_force(records: Iterable[Record]) -> list[Record]:
-    """Return the record that counts for each cell, in order of first appearance."""
+    """Return the record that counts for each cell, the oldest first."""
     best: dict[tuple[object, ...], Record] = {}
     for record in records:
         old = best.get(record.cell)
-        if old is None or record.rank >= old.rank:
+        if old is None or record.beats(old):
+            best.pop(record.cell, None)
             best[record.cell] = record
     return list(best.values())
 

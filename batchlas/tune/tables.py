@@ -73,10 +73,9 @@ def table_text(spec: OpSpec, device: str, records: Iterable[Record]) -> str:
 
 
 def _provenance(records: Sequence[Record]) -> str:
-    """Return commit and kernels of the rows; those that are not today's, if mixed."""
-    told = next((r for r in reversed(records) if not r.is_current), records[-1])
-    commit = told.commit or "0000000"
-    return f"batchlas={commit} kernels={told.kernels}"
+    """Return commit and kernels of the oldest row: the table is as stale as that."""
+    oldest = records[0]
+    return f"batchlas={oldest.commit or '0000000'} kernels={oldest.kernels}"
 
 
 def without_commit(text: str) -> str:

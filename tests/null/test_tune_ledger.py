@@ -30,8 +30,8 @@ def record(ms=1.0, *, fidelity=100, kernels=NOW, times=None, **key):
         (record(1.0, fidelity=200), record(2.0), "old"),
         (record(1.0), record(2.0, fidelity=200), "new"),
         (record(1.0, fidelity=900, kernels="00000000"), record(2.0), "new"),
-        (record(1.0), record(2.0, fidelity=900, kernels="00000000"), "old"),
-        (record(1.0, kernels="00000000"), record(2.0, kernels="11111111"), "new"),
+        (record(1.0, fidelity=900, kernels="1111aaaa"), record(2.0), "new"),
+        (record(1.0, fidelity=900), record(2.0, kernels="00000000"), "new"),
     ],
 )
 def test_which_of_two_counts(old, new, wins):
@@ -130,10 +130,27 @@ def test_a_table_has_its_provenance_and_parses():
     assert entries == [("lane:width=4:ahead=1", 1.0), ("vendor", 2.0)]
 
 
-def test_one_stale_row_makes_the_table_stale():
-    records = [record(n=2), record(n=3, kernels="00000000"), record(n=4)]
-    text = tables.table_text(potrf.SPEC, "cpu_avx512", records)
+def test_the_oldest_row_says_how_stale_the_table_is():
+    old = [record(n=n, kernels="00000000") for n in (2, 3)]
+    text = tables.table_text(
+        potrf.SPEC, "cpu_avx512", ledger.in_force([*old, record(n=2), record(n=4)])
+    )
     assert "kernels=00000000" in text.splitlines()[0]
+
+
+def test_a_table_does_not_depend_on_the_sources_of_today(monkeypatch):
+    """The shipped tables are derived again after the kernels have changed."""
+    written = [
+        record(1.0, fidelity=900, kernels="1111aaaa"),
+        record(2.0, fidelity=100, kernels="2222aaaa"),
+        record(3.0, n=4, kernels="1111aaaa"),
+    ]
+    texts = set()
+    for now in ("1111aaaa", "2222aaaa", "3333aaaa"):
+        monkeypatch.setattr(ledger, "kernels_hash", lambda *_, now=now: now)
+        records = ledger.in_force(written)
+        texts.add(tables.table_text(potrf.SPEC, "cpu_avx512", records))
+    assert len(texts) == 1
 
 
 def test_nothing_measured_is_no_table():
