@@ -1,7 +1,8 @@
 """How the benchmarks of this folder time two sides: in turns, in one process.
 
-A turn is several calls of which the first does not count: the threads of BLAS spin for
-some time after a call, on the cores that the next side needs.
+A turn is several calls. Those of its first 50 ms do not count, at least one: the threads
+of BLAS spin for some 20 ms after a call, on the cores that the next side needs, and
+cores that had nothing to do wake slowly.
 """
 
 from __future__ import annotations
@@ -17,17 +18,23 @@ if TYPE_CHECKING:
 
     Call = Callable[[Any], object]
 
+_WARM_S = 0.05
+
 
 def turn(
     call: Call, a: Any, calls: int, clock: Callable[[], float] = time.perf_counter
 ) -> list[float]:
-    """Return the seconds of each call of a turn but the first."""
+    """Return the seconds of each of `calls` calls, after those that do not count."""
+    warm = time.perf_counter() + _WARM_S
+    call(a)
+    while time.perf_counter() < warm:
+        call(a)
     seconds = []
     for _ in range(calls):
         start = clock()
         call(a)
         seconds.append(clock() - start)
-    return seconds[1:]
+    return seconds
 
 
 def race(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from batchlas._kernels.ir import Axis, Binary, BinaryOp, Expr
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """constant + sum of coefficient * axis + the sum of other terms."""
+    """constant + sum of coefficient * axis + sum of coefficient * another term."""
 
     axes: Mapping[int, tuple[Axis, int]]
     constant: int = 0
-    others: tuple[Expr, ...] = ()
+    others: Mapping[Expr, int] = field(default_factory=dict)
 
     def coefficient(self, axis: int) -> int:
         """Return the factor of an axis, by its id."""
@@ -37,9 +37,9 @@ def linear(expr: Expr) -> Linear:
     if isinstance(expr, Binary) and expr.op is BinaryOp.MUL:
         a, b = linear(expr.a), linear(expr.b)
         for factor, form in ((a, b), (b, a)):
-            if not factor.axes and not factor.others and not form.others:
+            if not factor.axes and not factor.others:
                 return _sum(Linear({}), form, factor.constant)
-    return Linear({}, 0, (expr,))
+    return Linear({}, 0, {expr: 1})
 
 
 _ADD = BinaryOp.ADD
@@ -49,13 +49,12 @@ def _sum(a: Linear, b: Linear, factor: int) -> Linear:
     axes = dict(a.axes)
     for ident, (axis, coefficient) in b.axes.items():
         axes[ident] = (axis, a.coefficient(ident) + factor * coefficient)
-    if b.others and factor != 1:
-        # A negated opaque term: only its presence matters to the rules.
-        others = (*a.others, *(-term for term in b.others))
-    else:
-        others = (*a.others, *b.others)
+    others = dict(a.others)
+    for term, coefficient in b.others.items():
+        others[term] = others.get(term, 0) + factor * coefficient
     kept = {ident: pair for ident, pair in axes.items() if pair[1]}
-    return Linear(kept, a.constant + factor * b.constant, others)
+    left = {term: coefficient for term, coefficient in others.items() if coefficient}
+    return Linear(kept, a.constant + factor * b.constant, left)
 
 
 def owner_keys(index: tuple[Expr, ...], axis: Axis) -> frozenset[tuple[object, ...]]:

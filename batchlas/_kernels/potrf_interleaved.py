@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from batchlas._kernels.build import KernelBuilder
 from batchlas._kernels.functions import conj, minimum, where
 from batchlas._kernels.ir import INDEX, Const, DType, Expr, Kernel, Operand, as_expr
-from batchlas._kernels.limits import padded
+from batchlas._kernels.limits import TILE, padded
 from batchlas._kernels.potrf_tiles import UNROLLED, Factorisation
 
 if TYPE_CHECKING:
@@ -66,11 +66,13 @@ class _Packed:
     def __init__(self, w: Ref, thread: Expr) -> None:
         self.w, self.thread = w, thread
 
-    def __getitem__(self, index: tuple[Operand, Operand]) -> Expr:
-        return self.w[_packed(*index), self.thread]
+    def __getitem__(self, index: tuple[Operand, Operand, Operand]) -> Expr:
+        i, r, column = index
+        return self.w[_packed(TILE * i + r, column), self.thread]
 
-    def __setitem__(self, index: tuple[Operand, Operand], value: Expr) -> None:
-        self.w[_packed(*index), self.thread] = value
+    def __setitem__(self, index: tuple[Operand, Operand, Operand], v: Expr) -> None:
+        i, r, column = index
+        self.w[_packed(TILE * i + r, column), self.thread] = v
 
 
 def _packed(row: Operand, column: Operand) -> Expr:
@@ -114,19 +116,20 @@ class _Interleaved:
             flat = e * threads + thread
             self.w[flat] = self.a[first, flat]
         k.barrier()
-        w: dict[tuple[Operand, Operand], Expr] = {}
+        w: dict[tuple[Operand, Operand, Operand], Expr] = {}
         for i in range(n):
             for j in range(i + 1):
                 row, column = (i, j) if self.uplo == "L" else (j, i)
                 x = k.let(self.w[thread * n**2 + (row * n + column)], "x")
-                w[i, j] = self._turned(x)
+                w[i // TILE, i % TILE, j] = self._turned(x)
         k.barrier()
         bad = Factorisation(k, n, self.dtype, w, counts=True).write()
         for i in range(n):
             for j in range(n):
                 row, column = (i, j) if self.uplo == "L" else (j, i)
                 zero = Const(0, self.dtype)
-                y = self._turned(w[row, column]) if column <= row else zero
+                cell = row // TILE, row % TILE, column
+                y = self._turned(w[cell]) if column <= row else zero
                 self.w[(i * n + j) * threads + thread] = y
         k.barrier()
         self._small_out(first, thread)

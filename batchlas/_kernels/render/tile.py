@@ -15,13 +15,11 @@ from typing import TYPE_CHECKING
 
 from batchlas._kernels.affine import linear
 from batchlas._kernels.ir import Let, Load, MemSpace, Store
-from batchlas._kernels.render.memory import flat_index
+from batchlas._kernels.render.memory import LINE_BYTES, flat_index
 from batchlas._kernels.render.values import Value
 from batchlas._kernels.walk import fold
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from batchlas._kernels.ir import Block, Buffer, Expr, Stmt
     from batchlas._kernels.render.lower import Lowering
     from batchlas._kernels.render.values import Env, Scope
@@ -48,23 +46,39 @@ class Tiles:
             return False
         if env.vector.texts != env.vector.numbers:
             return False
-        accesses = [_access(stmt) for stmt in block[at : at + self._run(block[at])]]
-        return self._is_run(accesses, env)
+        return self._is_run(block, at, self._width(block[at]), env)
 
-    def _run(self, stmt: Stmt) -> int:
+    def _width(self, stmt: Stmt) -> int:
         """Return how many elements fill a vector; a complex one is two numbers."""
         access = _access(stmt)
         if access is None:
-            return 1
+            return 0
         return self.lanes // 2 if access[0].dtype.is_complex else self.lanes
 
-    def _is_run(self, accesses: Sequence[tuple[Buffer, Expr] | None], env: Env) -> bool:
-        first = accesses[0]
-        if first is None or env.vector is None:
+    def _tiles_of(self, block: Block, at: int, scope: Scope) -> int:
+        """Return how many tiles to print together.
+
+        What streams past the caches goes there by whole cache lines if it can: with
+        stores to other lines in between, a line would be written in pieces.
+        """
+        stmt, width = block[at], self._width(block[at])
+        if not isinstance(stmt, Store) or not self._streams(stmt):
+            return 1
+        tiles = LINE_BYTES // (width * stmt.buffer.dtype.itemsize)
+        whole = self._is_run(block, at, tiles * width, scope.first)
+        return tiles if whole and self._is_aligned(stmt, tiles * width) else 1
+
+    def _streams(self, stmt: Store) -> bool:
+        return stmt.buffer.streams and self._is_aligned(stmt, self._width(stmt))
+
+    def _is_run(self, block: Block, at: int, count: int, env: Env) -> bool:
+        """Return whether `count` statements access consecutive elements."""
+        accesses = [_access(stmt) for stmt in block[at : at + count]]
+        if not accesses or accesses[0] is None or env.vector is None:
             return False
-        buffer, start = first
-        width = self.lanes // 2 if buffer.dtype.is_complex else self.lanes
-        if len(accesses) != width or width == 0:
+        buffer, start = accesses[0]
+        width = self._width(block[at])
+        if len(accesses) != count or width == 0:
             return False
         if linear(start).coefficient(env.vector.axis) < width:
             return False
@@ -78,7 +92,7 @@ class Tiles:
 
     def write(self, block: Block, at: int, scope: Scope) -> tuple[Scope, int]:
         """Print the tile; return the scope after it and the place of what follows."""
-        end = at + self._run(block[at])
+        end = at + self._width(block[at]) * self._tiles_of(block, at, scope)
         run = block[at:end]
         access = _access(run[0])
         assert access is not None
@@ -105,28 +119,33 @@ class Tiles:
         return scope.with_envs([env])
 
     def _store(self, run: Block, scope: Scope) -> None:
-        """Transpose the values and store each lane's run as a vector."""
+        """Transpose the values and store each lane's run in whole vectors."""
         ex, env = self.session.expressions, scope.first
-        columns = []
-        for stmt in run:
-            assert isinstance(stmt, Store)
-            value = ex.widen(ex.value(stmt.value, env), self.lanes)
-            columns += [self._named("column", part) for part in value.parts]
+        width = self._width(run[0])
+        rows = []
+        for at in range(0, len(run), width):
+            columns = []
+            for stmt in run[at : at + width]:
+                assert isinstance(stmt, Store)
+                value = ex.widen(ex.value(stmt.value, env), self.lanes)
+                columns += [self._named("column", part) for part in value.parts]
+            rows.append(self._transposed(columns))
         assert isinstance(run[0], Store)
-        streams = run[0].buffer.streams and self._is_aligned(run[0])
-        rows = self._transposed(columns)
-        for place, row in zip(self._places(run[0], env), rows, strict=True):
-            text = self.session.dialect.store_vector(
-                place, row, self._kind, streams=streams
-            )
-            self.session.writer.line(text)
+        streams = self._streams(run[0])
+        kind = self.session.dialect.type_of(
+            run[0].buffer.dtype.real, self.lanes * len(rows)
+        )
+        for place, *parts in zip(self._places(run[0], env), *rows, strict=True):
+            text = parts[0] if len(parts) == 1 else f"({kind})({', '.join(parts)})"
+            line = self.session.dialect.store_vector(place, text, kind, streams=streams)
+            self.session.writer.line(line)
 
-    def _is_aligned(self, stmt: Store) -> bool:
-        """Return whether a run begins at a multiple of its length, in every lane."""
-        width = self._run(stmt)
+    def _is_aligned(self, stmt: Store, count: int) -> bool:
+        """Return whether a run begins at a multiple of `count`, in every lane."""
         form = linear(flat_index(stmt.buffer, stmt.index))
         factors = [factor for _, factor in form.axes.values()]
-        return not form.others and not any(f % width for f in (*factors, form.constant))
+        factors += [*form.others.values(), form.constant]
+        return not any(factor % count for factor in factors)
 
     def _places(self, stmt: Stmt, env: Env) -> list[str]:
         """Return the text of the first number of each lane's run."""

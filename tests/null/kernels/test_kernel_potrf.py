@@ -1,5 +1,7 @@
 """The Cholesky kernel of the family lane: what it computes, and its tiles in OpenCL."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -99,7 +101,7 @@ def test_loops_stay_loops_above_the_unrolled_order():
     assert len(text(64)) < 1.1 * len(text(32))
 
 
-@pytest.mark.parametrize("n", [3, 8, 12])
+@pytest.mark.parametrize("n", [3, 8])
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 def test_the_next_vector_is_prefetched_line_by_line(dtype, n):
     source = text(n, dtype, ahead=4)
@@ -112,6 +114,46 @@ def test_the_next_vector_is_prefetched_line_by_line(dtype, n):
     without = source.replace(line, "").replace(header + "\n", "")
     assert "prefetch" not in without
     assert "prefetch" not in text(n, dtype)
+
+
+def test_of_larger_matrices_the_next_rows_are_prefetched():
+    """A row of tiles of each lane at a time, while its predecessor is factored."""
+    lines = text(16, ahead=4).splitlines()
+    headers = [a for a, b in pairwise(lines) if "prefetch(" in b]
+    assert len(headers) == 4
+    assert all(f"< {4 * 16 * 8 // 64};" in each for each in headers)
+
+
+def stores(n, dtype, width):
+    source = text(n, dtype, width)
+    return {each.split("global ")[1].split(" *")[0] for each in streamed(source)}
+
+
+def streamed(source):
+    return [each for each in source.splitlines() if "nontemporal_store" in each]
+
+
+@pytest.mark.parametrize(
+    ("n", "dtype", "width", "kinds"),
+    [
+        (16, "float64", 4, {"double4"}),
+        (16, "float64", 8, {"double8"}),
+        (16, "float32", 8, {"float16"}),
+        (24, "float32", 8, {"float8"}),
+        (16, "complex64", 8, {"float16"}),
+    ],
+)
+def test_eight_lanes_write_whole_cache_lines(n, dtype, width, kinds):
+    """Pieces of eight lines at a time would each be written to memory by itself."""
+    assert stores(n, dtype, width) == kinds
+
+
+@pytest.mark.parametrize("n", [12, 16, 32])
+def test_every_store_streams(n):
+    source = text(n, "float64", 4)
+    assert "vstore4(tile" not in source
+    assert " l[" not in source.replace("&l[", "")
+    assert streamed(source)
 
 
 @pytest.mark.parametrize("target", [CUDA, DPEX])
