@@ -22,7 +22,7 @@ testing          what tests may swap
 """
 
 from batchlas._select.coverage import link
-from batchlas._select.decision import decide, pick
+from batchlas._select.decision import decide, pick, standing
 from batchlas._select.families import Family, all_of, family, parse
 from batchlas._select.launch import run
 from batchlas._select.pins import ScopedPin, StrictPin
@@ -47,4 +47,5 @@ __all__ = [
     "parse",
     "pick",
     "run",
+    "standing",
 ]

@@ -54,6 +54,17 @@ def decide(spec: OpSpec, call: Call, device: Device) -> Decision:
     return decision
 
 
+def standing() -> tuple[int, int] | None:
+    """Return what a decision hangs on besides its call and device.
+
+    None while a scoped pin is open or somebody looks on (trace, coverage).
+    """
+    now = settings()
+    if pins.are_scoped() or now.select_trace or now.coverage_out is not None:
+        return None
+    return now.generation, store.generation()
+
+
 def pick(spec: OpSpec, call: Call, device: Device) -> Family:
     """Return the choice that ``run`` would launch for the same call."""
     return decide(spec, call, device).choice

@@ -62,6 +62,11 @@ def scoped_pin(op: str) -> Pin | None:
     return _scoped.get().get(op)
 
 
+def are_scoped() -> bool:
+    """Whether a scoped pin is open on this thread or task."""
+    return _scoped.get() is not _NO_PINS
+
+
 def exported_pin(op: str, now: Settings) -> Pin | None:
     """Return the pin of `op` in the settings `now`, None without one."""
     text = now.routes.get(op)

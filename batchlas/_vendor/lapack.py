@@ -41,13 +41,40 @@ _SIGNATURES = {
 }
 
 
+def routine(
+    op: str, option: str, shape: tuple[int, ...], char: str
+) -> tuple[Callable[..., Any], str, str]:
+    """Return a gufunc, the letters of its results, and its loop for a dtype.
+
+    Parameters
+    ----------
+    op : {"potrf", "syev", "gesvd"}
+    option : str
+        The triangle of potrf; of syev with V before it, or N for eigenvalues alone;
+        the job of gesvd.
+    shape : (int, int)
+        Of the matrices.
+    char : str
+        The dtype.
+    """
+    if op == "potrf":
+        gufunc, letters = _cholesky(option), "t"
+    elif op == "syev":
+        name, letters = ("eigh", "rt") if option[0] == "V" else ("eigvalsh", "r")
+        gufunc = _GUFUNCS[f"{name}_{'lo' if option[1] == 'L' else 'up'}"]
+    else:
+        letters = "r" if option == "none" else "trt"
+        gufunc = _svd(option, *shape)
+    return gufunc, letters, _SIGNATURES[letters]["D" if char in "FD" else "d"]
+
+
 def potrf(
     a: NDArray[Any], uplo: str, *, threads: bool = False
 ) -> tuple[NDArray[Any], NDArray[np.int32] | None]:
     """Cholesky factors; see `batchlas._vendor`."""
     failed = non_finite(a, uplo)
     clean = a if failed is None else with_identity(a, failed)
-    (factor,), broke = _call(_cholesky(uplo), "t", clean, (a.shape,), threads)
+    (factor,), broke = _call("potrf", uplo, clean, (a.shape,), threads)
     # OpenBLAS takes a pivot of NaN, which overflow can leave, for a good one. Whatever
     # NaN there is reaches the last pivot.
     last = factor[..., -1, -1].real
@@ -68,13 +95,9 @@ def syev(
     """Eigenvalues and eigenvectors; see `batchlas._vendor`."""
     failed = non_finite(a, uplo)
     clean = a if failed is None else with_identity(a, failed)
-    if vectors:
-        gufunc = _GUFUNCS["eigh_lo" if uplo == "L" else "eigh_up"]
-        shapes: tuple[tuple[int, ...], ...] = (a.shape[:-1], a.shape)
-        outputs, broke = _call(gufunc, "rt", clean, shapes, threads)
-    else:
-        gufunc = _GUFUNCS["eigvalsh_lo" if uplo == "L" else "eigvalsh_up"]
-        outputs, broke = _call(gufunc, "r", clean, (a.shape[:-1],), threads)
+    shapes = (a.shape[:-1], a.shape)[: 1 + vectors]
+    option = f"{'V' if vectors else 'N'}{uplo}"
+    outputs, broke = _call("syev", option, clean, shapes, threads)
     info = _mark(outputs, outputs[0][..., 0], failed, broke)
     return outputs[0], outputs[1] if vectors else None, info
 
@@ -90,11 +113,11 @@ def gesvd(
     batch, (m, n) = a.shape[:-2], a.shape[-2:]
     k = min(m, n)
     if job == "none":
-        (s,), broke = _call(_svd(job, m, n), "r", clean, ((*batch, k),), threads)
+        (s,), broke = _call("gesvd", job, clean, ((*batch, k),), threads)
         return None, s, None, _mark((s,), s[..., 0], failed, broke)
     rows, columns = (m, n) if job == "all" else (k, k)
     shapes = ((*batch, m, rows), (*batch, k), (*batch, columns, n))
-    (u, s, vh), broke = _call(_svd(job, m, n), "trt", clean, shapes, threads)
+    (u, s, vh), broke = _call("gesvd", job, clean, shapes, threads)
     return u, s, vh, _mark((u, s, vh), s[..., 0], failed, broke)
 
 
@@ -117,19 +140,19 @@ def _svd(job: str, m: int, n: int) -> Callable[..., Any]:
 
 
 def _call(
-    gufunc: Callable[..., Any],
-    results: str,
+    op: str,
+    option: str,
     a: NDArray[Any],
     shapes: tuple[tuple[int, ...], ...],
     threads: bool,
 ) -> tuple[tuple[NDArray[Any], ...], bool]:
-    """Run a gufunc into fresh arrays; also say whether some matrix failed."""
+    """Run a routine into fresh arrays; also say whether some matrix failed."""
     check_host_blas()
     char = a.dtype.char
-    signature = _SIGNATURES[results]["D" if char in "FD" else "d"]
+    gufunc, letters, signature = routine(op, option, a.shape[-2:], char)
     outputs = tuple(
         np.empty(shape, char if letter == "t" else REAL_OF[char])
-        for letter, shape in zip(results, shapes, strict=True)
+        for letter, shape in zip(letters, shapes, strict=True)
     )
     if threads:
         return outputs, over_batch(_slice, gufunc, signature, a, outputs)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # Elements per dot product: from 10,000 on OpenBLAS would use its threads, and waking
 # them costs up to a scheduler's time slice on a busy machine.
-_BLOCK = 8192
+BLOCK = 8192
 
 
 def is_surely_finite(a: NDArray[Any]) -> bool:
@@ -29,13 +29,14 @@ def is_surely_finite(a: NDArray[Any]) -> bool:
     A dot product runs at the speed of memory and, unlike ``isfinite(a).all()``, needs
     neither a temporary nor two calls: 0.6 us against 4 us on a small stack.
     """
-    flat = a.ravel(order="K")  # in memory order: no copy for transposed stacks
-    if flat.size <= _BLOCK:
+    flat = a.ravel("K")  # in memory order: no copy for transposed stacks
+    if flat.size <= BLOCK:  # of the dot products, only vdot does not warn of overflow
         return math.isfinite(abs(np.vdot(flat, flat)))
-    return all(
-        math.isfinite(abs(np.vdot(block, block)))
-        for block in (flat[i : i + _BLOCK] for i in range(0, flat.size, _BLOCK))
-    )
+    for start in range(0, flat.size, BLOCK):
+        block = flat[start : start + BLOCK]
+        if not math.isfinite(abs(np.vdot(block, block))):
+            return False
+    return True
 
 
 def non_finite(a: NDArray[Any], part: str) -> NDArray[np.bool_] | None:

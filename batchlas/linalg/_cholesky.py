@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from batchlas._dispatch import backend_of
-from batchlas._ops.potrf import potrf
+from batchlas._ops.potrf import potrf, quick
 from batchlas._runtime.errstate import Failure, settle, status_of
 from batchlas.linalg._arguments import check_info, stack_of
 from batchlas.linalg._elsewhere import elsewhere
@@ -76,6 +76,10 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
            [[3., 0.],
             [1., 1.]]])
     """
+    uplo = "U" if upper else "L"
+    results = quick(a, uplo)
+    if results is not None:
+        return results[0]
     backend = backend_of(a)
     if backend is None:
         return elsewhere(cholesky, a, upper=upper)
@@ -83,7 +87,6 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
     array = stack.array
     if array.size == 0:
         return stack.wrapped(backend.xp.empty_like(array, order="C"))
-    uplo = "U" if upper else "L"
     factor, info = potrf(backend, array, uplo)
     settle(backend, array, (factor,), info, _FAILURE[uplo])
     return stack.wrapped(factor)

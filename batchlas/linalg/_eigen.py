@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from batchlas._dispatch import backend_of
-from batchlas._ops.syev import syev
+from batchlas._ops.syev import quick, syev
 from batchlas._runtime.errstate import Failure, settle, status_of
 from batchlas.linalg._arguments import check_info, checked_uplo, stack_of
 from batchlas.linalg._elsewhere import elsewhere
@@ -75,6 +75,9 @@ def eigh(a: Any, UPLO: str = "L") -> Any:
     >>> w.round(12)
     array([[1., 3.]])
     """
+    results = quick(a, f"V{UPLO}") if _is_exact(UPLO) else None
+    if results is not None:
+        return EighResult(*results)
     backend = backend_of(a)
     if backend is None:
         return elsewhere(eigh, a, UPLO=UPLO)
@@ -177,6 +180,9 @@ def eigvalsh(a: Any, UPLO: str = "L") -> Any:
     >>> batchlas.linalg.eigvalsh(np.array([[2.0, 1.0], [1.0, 2.0]])).round(12)
     array([1., 3.])
     """
+    results = quick(a, f"N{UPLO}") if _is_exact(UPLO) else None
+    if results is not None:
+        return results[0]
     backend = backend_of(a)
     if backend is None:
         return elsewhere(eigvalsh, a, UPLO=UPLO)
@@ -188,6 +194,11 @@ def eigvalsh(a: Any, UPLO: str = "L") -> Any:
     w, _, info = syev(backend, array, uplo, vectors=False)
     settle(backend, array, (w,), info, _FAILURE[uplo])
     return stack.values(w)
+
+
+def _is_exact(uplo: object) -> bool:
+    """Whether `uplo` needs no check."""
+    return type(uplo) is str and uplo in ("L", "U")
 
 
 def _empty(backend: Backend, array: Any) -> tuple[Any, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from batchlas._dispatch import backend_of
-from batchlas._ops.gesvd import gesvd, gesvd_hermitian
+from batchlas._ops.gesvd import gesvd, gesvd_hermitian, quick
 from batchlas._runtime.errstate import Failure, settle, status_of
 from batchlas.linalg._arguments import check_info, stack_of
 from batchlas.linalg._elsewhere import elsewhere
@@ -83,6 +83,10 @@ def svd(
     >>> s
     array([[4., 3.]])
     """
+    job = _job(full_matrices=full_matrices, compute_uv=compute_uv)
+    results = None if hermitian else quick(a, job)
+    if results is not None:
+        return SVDResult(*results) if compute_uv else results[0]
     backend = backend_of(a)
     if backend is None:
         return elsewhere(
@@ -93,7 +97,6 @@ def svd(
             hermitian=hermitian,
         )
     stack = stack_of(backend, a, square=hermitian)
-    job = _job(full_matrices=full_matrices, compute_uv=compute_uv)
     u, s, vh, info = _decompose(backend, stack.array, job, hermitian=hermitian)
     failure = _HERMITIAN_FAILURE if hermitian else _FAILURE
     settle(backend, stack.array, (u, s, vh), info, failure)
@@ -199,6 +202,9 @@ def svdvals(x: Any, /) -> Any:
     >>> batchlas.linalg.svdvals(np.array([[3.0, 0.0], [0.0, -4.0]]))
     array([4., 3.])
     """
+    results = quick(x, "none")
+    if results is not None:
+        return results[0]
     backend = backend_of(x)
     if backend is None:
         return elsewhere(svdvals, x)
