@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from contextlib import AbstractContextManager
 
     from numpy.typing import NDArray
@@ -34,6 +34,23 @@ def in_host_memory(backend: Backend, a: Any) -> NDArray[Any]:
         message = f"{backend.kind} array of shape {a.shape} is not in host memory"
         raise RuntimeError(message)
     return view
+
+
+def stacked(arrays: Iterable[Any], axes: int, batch: int) -> list[Any]:
+    """Return arrays whose `axes` batch axes are one, each itself if it has just one.
+
+    Reshaping a dpnp array takes 25 us and more, as long as a kernel on a small stack:
+    where there are views of NumPy, reshape those.
+    """
+    if axes == 1:
+        return list(arrays)
+    return [array.reshape(batch, *array.shape[axes:]) for array in arrays]
+
+
+def any_failed(backend: Backend, info: Any) -> bool:
+    """Whether a status array that a kernel on the device wrote is not all 0."""
+    view = backend.host_view(info)
+    return bool((backend.to_host(info) if view is None else view).any())
 
 
 def borrowed(

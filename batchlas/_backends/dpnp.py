@@ -22,6 +22,7 @@ from batchlas._runtime.layout import Extent
 from batchlas._runtime.lease import ALIGNMENT
 from batchlas._runtime.settings import settings
 from batchlas._runtime.sycl import check_not_orphaned
+from batchlas._runtime.usm import SMALLEST_BYTES, reused_memory
 from batchlas._runtime.workspace import Arena, arena_of
 
 if TYPE_CHECKING:
@@ -91,14 +92,20 @@ def queue(a: Any) -> Any:
 
 def packed(a: Any) -> Any:
     """Return the stack C-contiguous; the array itself if it is."""
-    return dpnp.ascontiguousarray(a)
+    return a if a.flags.c_contiguous else dpnp.ascontiguousarray(a)
 
 
 def empty(shape: tuple[int, ...], dtype: Any, like: Any) -> Any:
-    """Return uninitialised USM memory on the queue of `like`."""
-    return dpnp.empty(
-        shape, dtype=dtype, sycl_queue=like.sycl_queue, usm_type=like.usm_type
-    )
+    """Return uninitialised USM memory on the queue of `like`.
+
+    On a CPU device it may be memory of a result that the caller has dropped.
+    """
+    queue, usm_type = like.sycl_queue, like.usm_type
+    nbytes = math.prod(shape) * dtype.itemsize
+    if nbytes < SMALLEST_BYTES or not like.sycl_device.is_cpu:
+        return dpnp.empty(shape, dtype=dtype, sycl_queue=queue, usm_type=usm_type)
+    memory = reused_memory(nbytes, usm_type, queue)
+    return dpnp.asarray(usm_ndarray(shape, dtype, buffer=memory))
 
 
 def workspace(a: Any) -> Arena:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from batchlas import _select as select
-from batchlas._backends import borrowed, in_host_memory
+from batchlas._backends import any_failed, borrowed, in_host_memory, stacked
 from batchlas._kernels import singular
 from batchlas._kernels.renderer_choice import DPEX, renderer_for
 from batchlas._ops.cuda import (
@@ -163,19 +163,16 @@ def _launch_lanes(
 ) -> tuple[Any, Any, Any, Any]:
     """Run a kernel into fresh arrays."""
     m, n, k = call.m, call.n, min(call.m, call.n)
-    stack = backend.packed(a).reshape(-1, m, n)
-    batch, dtype = len(stack), a.dtype
-    s = backend.empty((batch, k), np.dtype(REAL_OF[dtype.char]), a)
-    info = backend.empty((batch,), np.dtype(np.int32), a)
+    batch, dtype = a.shape[:-2], a.dtype
+    s = backend.empty((*batch, k), np.dtype(REAL_OF[dtype.char]), a)
+    info = backend.empty(batch, np.dtype(np.int32), a)
     vectors: list[Any] = []
     if call.vec != "none":
         rows, columns = (m, n) if call.vec == "all" else (k, k)
-        vectors.append(backend.empty((batch, m, rows), dtype, a))
-        vectors.append(backend.empty((batch, columns, n), dtype, a))
-    failed = _run_kernel(backend, (stack, s, *vectors, info), call, choice)
-    s, info, *vectors = (
-        each.reshape(a.shape[:-2] + each.shape[1:]) for each in (s, info, *vectors)
-    )
+        vectors.append(backend.empty((*batch, m, rows), dtype, a))
+        vectors.append(backend.empty((*batch, columns, n), dtype, a))
+    arrays = (backend.packed(a), s, *vectors, info)
+    failed = _run_kernel(backend, arrays, call, choice)
     u, vh = vectors if vectors else (None, None)
     return u, s, vh, info if failed else None
 
@@ -187,17 +184,18 @@ def _run_kernel(
     choice: Jacobi | Bidiagonal,
 ) -> bool:
     """Run the kernel of the renderer that the device takes; say if a matrix failed."""
-    device = backend.device(arrays[0])
+    device, axes = backend.device(arrays[0]), arrays[0].ndim - 2
     rendering = renderer_for(device, _SLOW_DPEX)
     if rendering is not None and rendering.is_noteworthy:
         select.note(rendering)
     if rendering is not None and rendering.renderer == DPEX:
         from batchlas._kernels import singular_dpex
 
-        singular_dpex.gesvd(choice.name, arrays, call.vec)
-        return bool(backend.to_host(arrays[-1]).any())
+        singular_dpex.gesvd(choice.name, stacked(arrays, axes, call.batch), call.vec)
+        return any_failed(backend, arrays[-1])
     with borrowed(backend, arrays[0], scratch(choice, call, device)) as room:
         views = [in_host_memory(backend, array) for array in arrays]
+        views = stacked(views, axes, call.batch)
         memory = [in_host_memory(backend, array) for array in room]
         queue = backend.queue(arrays[0])
         return singular.gesvd(choice.name, queue, views, call.vec, choice.width, memory)

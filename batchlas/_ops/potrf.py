@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from batchlas import _select as select
-from batchlas._backends import borrowed, in_host_memory
+from batchlas._backends import any_failed, borrowed, in_host_memory, stacked
 from batchlas._kernels import lane
 from batchlas._kernels.limits import fits_in_private_memory
 from batchlas._kernels.renderer_choice import DPEX, renderer_for
@@ -150,25 +150,25 @@ def _launch_lane(
     backend: Backend, a: Any, call: PotrfCall, choice: Lane
 ) -> tuple[Any, Any]:
     """Run the kernel of the renderer that the array's device takes."""
-    n, uplo, width = call.n, call.uplo, choice.width
-    stack = backend.packed(a).reshape(-1, n, n)
-    factor = backend.empty(stack.shape, a.dtype, a)
-    info = backend.empty(stack.shape[:1], np.dtype(np.int32), a)
+    uplo, width, axes, batch = call.uplo, choice.width, a.ndim - 2, call.batch
+    factor = backend.empty(a.shape, a.dtype, a)
+    info = backend.empty(a.shape[:-2], np.dtype(np.int32), a)
     device = backend.device(a)
     rendering = renderer_for(device)
     if rendering is not None and rendering.is_noteworthy:
         select.note(rendering)
-    arrays = stack, factor, info
+    arrays = backend.packed(a), factor, info
     if rendering is not None and rendering.renderer == DPEX:
         from batchlas._kernels import lane_dpex
 
         with borrowed(backend, a, _lane_scratch(call, width, device)) as room:
-            lane_dpex.potrf(arrays, uplo, width, device, room)
-        failed = bool(backend.to_host(info).any())
+            lane_dpex.potrf(stacked(arrays, axes, batch), uplo, width, device, room)
+        failed = any_failed(backend, info)
     else:
         queue = backend.queue(a)
         with borrowed(backend, a, _lane_scratch(call, width, None)) as room:
-            views = [in_host_memory(backend, array) for array in (*arrays, *room)]
-            failed = lane.potrf(queue, views[:3], uplo, width, choice.ahead, views[3:])
-    factor = factor.reshape(a.shape)
-    return factor, info.reshape(a.shape[:-2]) if failed else None
+            views = [in_host_memory(backend, array) for array in arrays]
+            padded = [in_host_memory(backend, array) for array in room]
+            views = stacked(views, axes, batch)
+            failed = lane.potrf(queue, views, uplo, width, choice.ahead, padded)
+    return factor, info if failed else None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from batchlas import _select as select
-from batchlas._backends import borrowed, in_host_memory
+from batchlas._backends import any_failed, borrowed, in_host_memory, stacked
 from batchlas._kernels import eigen
 from batchlas._kernels.limits import JACOBI_LARGEST, QL_LARGEST, ql_capacity
 from batchlas._kernels.renderer_choice import DPEX, renderer_for
@@ -181,21 +181,26 @@ def _launch_native(
     backend: Backend, a: Any, uplo: str, call: SyevCall, choice: Jacobi | QL
 ) -> tuple[Any, Any, Any]:
     """Run a kernel on the array's queue."""
-    n, vectors = call.n, call.jobz == "V"
-    # Sums of a matrix and its transpose are often stored by columns.
-    flipped = a.swapaxes(-1, -2)
-    by_columns = flipped.flags.c_contiguous and not a.flags.c_contiguous
+    stack, by_columns = _by_rows_or_columns(backend, a)
     side = eigen.triangle(uplo, by_columns=by_columns)
-    stack = backend.packed(flipped if by_columns else a).reshape(-1, n, n)
-    w = backend.empty(stack.shape[:2], np.dtype(REAL_OF[a.dtype.char]), a)
-    v = [backend.empty(stack.shape, a.dtype, a)] if vectors else []
-    info = backend.empty(stack.shape[:1], np.dtype(np.int32), a)
-    failed = _solve(backend, (stack, w, *v, info), side, call, choice)
-    return (
-        w.reshape(a.shape[:-1]),
-        v[0].reshape(a.shape) if vectors else None,
-        info.reshape(a.shape[:-2]) if failed else None,
-    )
+    w = backend.empty(a.shape[:-1], np.dtype(REAL_OF[a.dtype.char]), a)
+    v = backend.empty(a.shape, a.dtype, a) if call.jobz == "V" else None
+    info = backend.empty(a.shape[:-2], np.dtype(np.int32), a)
+    arrays = (stack, w, info) if v is None else (stack, w, v, info)
+    failed = _solve(backend, arrays, side, call, choice)
+    return w, v, info if failed else None
+
+
+def _by_rows_or_columns(backend: Backend, a: Any) -> tuple[Any, bool]:
+    """Return the stack C-contiguous, and if that is the transpose of its matrices.
+
+    Sums of a matrix and its transpose are often stored by columns.
+    """
+    if not a.flags.c_contiguous:
+        flipped = a.swapaxes(-1, -2)
+        if flipped.flags.c_contiguous:
+            return backend.packed(flipped), True
+    return backend.packed(a), False
 
 
 def _solve(
@@ -207,6 +212,7 @@ def _solve(
 ) -> bool:
     """Run the kernel of the renderer that the device takes; say if a matrix failed."""
     stack, *_, info = arrays
+    axes = stack.ndim - 2
     device = backend.device(stack)
     rendering = renderer_for(device)
     if rendering is not None and rendering.is_noteworthy:
@@ -215,10 +221,11 @@ def _solve(
         from batchlas._kernels import eigen_dpex
 
         on_items = eigen_dpex.jacobi if isinstance(choice, Jacobi) else eigen_dpex.ql
-        on_items(arrays, side)
-        return bool(backend.to_host(info).any())
+        on_items(stacked(arrays, axes, call.batch), side)
+        return any_failed(backend, info)
     in_lanes = eigen.jacobi if isinstance(choice, Jacobi) else eigen.ql
     with borrowed(backend, stack, scratch(choice, call, device)) as room:
         views = [in_host_memory(backend, array) for array in arrays]
+        views = stacked(views, axes, call.batch)
         padded = [in_host_memory(backend, array) for array in room]
         return in_lanes(backend.queue(stack), views, side, choice.width, padded)
