@@ -1,0 +1,155 @@
+"""Kept USM memory: used again only when nothing owns it any more, and bounded."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+
+import numpy as np
+import pytest
+from families import definite
+
+from batchlas import linalg
+
+dpnp = pytest.importorskip("dpnp")
+dpctl = pytest.importorskip("dpctl")
+
+from batchlas._backends import dpnp as backend  # noqa: E402 - imports dpnp
+from batchlas._runtime import usm  # noqa: E402
+from batchlas._runtime.usm import (  # noqa: E402
+    MOST_WATCHED,
+    MOST_WATCHED_BYTES,
+    SMALLEST_BYTES,
+)
+
+
+@pytest.fixture
+def queue(monkeypatch):
+    monkeypatch.setattr(usm, "_pool", usm._Pool())
+    queue = dpctl.SyclQueue(dpctl.select_default_device())
+    if not queue.sycl_device.is_cpu:
+        pytest.skip("only a CPU device's memory is kept")
+    return queue
+
+
+def empty(queue, nbytes=SMALLEST_BYTES, usm_type="device", dtype=np.uint8):
+    like = dpnp.empty(1, sycl_queue=queue, usm_type=usm_type)
+    kind = np.dtype(dtype)
+    return backend.empty((nbytes // kind.itemsize,), kind, like)
+
+
+def address(array):
+    return backend.extent(array).address
+
+
+@pytest.mark.parametrize("usm_type", ["device", "shared", "host"])
+def test_memory_of_a_dropped_array_comes_again(queue, usm_type):
+    first = empty(queue, usm_type=usm_type)
+    kept = address(first)
+    del first
+    gc.collect()
+    again = empty(queue, usm_type=usm_type)
+    assert address(again) == kept
+    assert (again.usm_type, again.sycl_queue) == (usm_type, queue)
+
+
+def test_kept_memory_is_handed_out_once(queue):
+    first = empty(queue)
+    del first
+    gc.collect()
+    again, other = empty(queue), empty(queue)
+    assert address(again) != address(other)
+
+
+OWNERS = {
+    "a view": lambda array: array[10:20],
+    "a usm_ndarray": lambda array: array.get_array(),
+    "the memory": lambda array: array.get_array().usm_data,
+    "memory of the memory": lambda array: type(array.get_array().usm_data)(
+        array.get_array().usm_data
+    ),
+}
+
+
+@pytest.mark.parametrize("owner", OWNERS)
+def test_memory_stays_with_whoever_owns_it(queue, owner):
+    array = empty(queue)
+    taken = address(array)
+    kept = OWNERS[owner](array)
+    del array
+    gc.collect()
+    other = empty(queue)
+    assert address(other) != taken
+    del kept
+    gc.collect()
+    assert address(empty(queue)) == taken
+
+
+def test_memory_stays_with_work_that_reads_it(queue):
+    for _ in range(5):
+        array = empty(queue, 2**23, dtype=np.float64)
+        array[...] = 1.0
+        queue.wait()
+        result = dpnp.cumsum(array)
+        del array
+        other = empty(queue, 2**23)
+        ctypes.memset(address(other), 0, 2**23)  # a host view would wait for the queue
+        assert dpnp.asnumpy(result)[-1] == 2**20
+
+
+def test_memory_is_not_handed_to_another_queue_or_kind(queue):
+    first = empty(queue)
+    kept = address(first)
+    del first
+    gc.collect()
+    assert address(empty(dpctl.SyclQueue(queue.sycl_device))) != kept
+    assert address(empty(queue, usm_type="shared")) != kept
+    assert address(empty(queue)) == kept
+
+
+def test_much_larger_memory_is_not_handed_out(queue):
+    large = empty(queue, 4 * SMALLEST_BYTES)
+    kept = address(large)
+    del large
+    gc.collect()
+    assert address(empty(queue)) != kept
+    assert address(empty(queue, 4 * SMALLEST_BYTES)) == kept
+
+
+def test_no_more_blocks_than_the_limit_are_kept(queue):
+    arrays = [empty(queue) for _ in range(2 * MOST_WATCHED)]
+    arrays.clear()
+    assert 0 < len(usm._pool.blocks) <= MOST_WATCHED
+
+
+def test_no_more_bytes_than_the_limit_are_kept(queue):
+    arrays = [empty(queue, MOST_WATCHED_BYTES // 4) for _ in range(8)]
+    arrays.clear()
+    kept = sum(block.memory.nbytes for block in usm._pool.blocks)
+    assert 0 < kept <= MOST_WATCHED_BYTES
+
+
+def test_memory_that_is_not_watched_is_the_callers_alone(queue, monkeypatch):
+    """Where owners cannot be counted, nothing is used again."""
+    monkeypatch.setattr(usm, "_count", lambda _block: 1)
+    first = empty(queue)
+    assert usm._pool.blocks == []
+    first[...] = 7
+    assert address(empty(queue)) != address(first)
+
+
+def test_small_memory_and_large_memory_begin_at_a_cache_line(queue):
+    for nbytes in (SMALLEST_BYTES, 2**20 + 8, 2**22 + 8):
+        assert address(empty(queue, nbytes)) % 64 == 0
+
+
+@pytest.mark.timeout(60, method="thread")
+def test_results_work_on_an_in_order_queue():
+    """With memory of an owner that dpctl does not know, allclose never came back."""
+    queue = dpctl.SyclQueue(property="in_order")
+    stack = definite(500, 4, 4)
+    array = dpnp.asarray(stack, sycl_queue=queue)
+    for _ in range(10):
+        factor = linalg.cholesky(array)
+        product = factor @ dpnp.swapaxes(factor, -1, -2)
+        assert bool(dpnp.allclose(product, array))
