@@ -17,8 +17,8 @@ DTYPES = ("float32", "float64", "complex64", "complex128")
 BOUND = 50  # times n * eps, on matrices of condition about 10
 
 
-def kernel_of(n, dtype, uplo):
-    kernel = potrf(n, DType(dtype), uplo, THREADS)
+def kernel_of(n, dtype, uplo, threads=THREADS):
+    kernel = potrf(n, DType(dtype), uplo, threads)
     scheduler = Scheduler(kernel, DPEX)
     scheduler.convert_loop_to_global()
     return scheduler.get_optimized_ast(kernel.info.name)
@@ -80,6 +80,16 @@ def test_factors(n, dtype, uplo):
     check_independence(kernel, arrays_of(stack), {"nb": len(stack)})
     got, info = factored(kernel, poisoned(stack, uplo), order="reverse")
     assert_factor(got, stack, uplo)
+    np.testing.assert_array_equal(info, 0)
+
+
+@pytest.mark.parametrize(("n", "threads"), [(1, 16), (2, 16), (3, 16), (3, 32)])
+def test_factors_smaller_than_a_group(n, threads):
+    """Where the threads' first elements to copy out are of several matrices."""
+    kernel = kernel_of(n, "float64", "L", threads)
+    stack = spd(threads + 3, n, "float64")
+    got, info = factored(kernel, stack)
+    assert_factor(got, stack, "L")
     np.testing.assert_array_equal(info, 0)
 
 
