@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from batchlas._kernels.functions import conj, fma
 from batchlas._kernels.reflectors import (
-    Reflectors,
-    form,
+    form_in_pairs,
     in_column,
     in_row,
     reflect,
+    reflectors,
     zeros,
 )
 from batchlas._kernels.scratch import blocks, loop
@@ -35,10 +35,8 @@ class Reduction:
         self.k, self.x, self.m, self.n = scratch.k, x, m, n
         self.real = x.dtype.real
         self.d, self.e = scratch.vector(n, self.real), scratch.vector(n, self.real)
-        tau, v = scratch.vector(n, x.dtype), scratch.vector(m, x.dtype)
-        self.left = Reflectors(x, in_column, v, tau, 0)
-        tau, v = scratch.vector(n, x.dtype), scratch.vector(n, x.dtype)
-        self.right = Reflectors(x, in_row, v, tau, 1)
+        self.left = reflectors(scratch, x, in_column, m, n)
+        self.right = reflectors(scratch, x, in_row, n, n)
         self.w = scratch.vector(n, x.dtype)
 
     def write(self) -> None:
@@ -85,8 +83,8 @@ class Reduction:
 
     def form_left(self, q: Matrix, rows: Expr) -> None:
         """Make the rows of `q` the first rows of the left reflectors' adjoint."""
-        form(self.left, self.n, q, rows, self.m)
+        form_in_pairs(self.left, self.n, q, rows, self.m)
 
     def form_right(self, p: Matrix) -> None:
         """Make the rows of `p` those of the adjoint of the right reflectors."""
-        form(self.right, self.n - 1, p, self.n, self.n)
+        form_in_pairs(self.right, self.n - 1, p, self.n, self.n)

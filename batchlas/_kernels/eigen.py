@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from batchlas._kernels.limits import JACOBI_LARGEST, ql_capacity, require_order
+from batchlas._kernels.limits import (
+    JACOBI_LARGEST,
+    ql_capacity,
+    ql_pitch,
+    require_order,
+)
 from batchlas._kernels.vectors import compile_vectors, launch_vectors, vector_scratch
 from batchlas._runtime.dtypes import NAME_OF
 
@@ -98,15 +103,17 @@ def ql(
     """Solve a stack; parameters as of `jacobi`."""
     stack = arrays[0]
     n, dtype = stack.shape[-1], NAME_OF[stack.dtype.char]
-    require_order(n, ql_capacity(dtype, width))
+    capacity = ql_capacity(dtype, width)
+    require_order(n, capacity)
     kernel = _ql(queue, dtype, width, vectors=len(arrays) == 4)
-    return launch_vectors(kernel, arrays, width, ql_scalars(n, side), scratch)
+    scalars = ql_scalars(n, side, capacity)
+    return launch_vectors(kernel, arrays, width, scalars, scratch)
 
 
-def ql_scalars(n: int, side: Triangle) -> tuple[float, ...]:
+def ql_scalars(n: int, side: Triangle, capacity: int) -> tuple[float, ...]:
     """Return the scalars after the batch: order, steps and the sign of `syev_ql`."""
     steps = (n, 1) if side.uplo == "L" else (1, n)
-    return (n, n | 1, *steps, -1.0 if side.conjugated else 1.0)
+    return (n, ql_pitch(n, capacity), *steps, -1.0 if side.conjugated else 1.0)
 
 
 @lru_cache(maxsize=256)

@@ -51,7 +51,7 @@ def jacobi(arrays: Sequence[Any], side: Triangle) -> None:
 def ql(arrays: Sequence[Any], side: Triangle) -> None:
     """Solve a stack; parameters as of `jacobi`."""
     n, dtype = arrays[0].shape[-1], arrays[0].dtype.name
-    *integers, turn = ql_scalars(n, side)
+    *integers, turn = ql_scalars(n, side, QL_LARGEST)
     scalars = (*integers, np.dtype(DType(dtype).real.value).type(turn))
     launch_items(_ql(dtype, vectors=len(arrays) == 4), arrays, scalars)
 

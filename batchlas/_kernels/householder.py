@@ -14,7 +14,7 @@ from batchlas._kernels.functions import (
     where,
 )
 from batchlas._kernels.ir import Const, Expr
-from batchlas._kernels.reflectors import Reflectors, form, in_column, reflect, zeros
+from batchlas._kernels.reflectors import form, in_column, reflect, reflectors, zeros
 from batchlas._kernels.scratch import blocks, loop
 
 if TYPE_CHECKING:
@@ -31,8 +31,7 @@ class Elimination:
     def __init__(self, scratch: Scratch, x: Matrix, m: Expr, n: Expr) -> None:
         self.x, self.m, self.n, self.k = x, m, n, scratch.k
         self.real = x.dtype.real
-        tau, v = scratch.vector(n, x.dtype), scratch.vector(m, x.dtype)
-        self.reflectors = Reflectors(x, in_column, v, tau, 0)
+        self.reflectors = reflectors(scratch, x, in_column, m, n)
         self.diagonal = scratch.vector(n, self.real)
         self.length = scratch.vector(n, self.real)
         self.place = scratch.vector(n, self.real)

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, TypeVar
+
 import numpy as np
+
+if TYPE_CHECKING:
+    from batchlas._kernels.ir import Expr
+
+# A number, or an expression of a kernel.
+Columns = TypeVar("Columns", int, "Expr")
 
 TILE = 4
 """Rows and columns of the tiles that a factorisation works on."""
@@ -38,12 +46,24 @@ def ql_capacity(dtype: str, width: int) -> int:
     return min(QL_LARGEST, int((cells - 1) ** 0.5))
 
 
-def pitch(columns: int) -> int:
-    """Return how far apart the rows of a matrix in scratch memory lie: an odd number.
+def pitch(columns: Columns) -> Columns:
+    """Return how far apart the rows of a matrix of vectors lie, in elements.
 
-    Otherwise the elements of a column would meet in few sets of the cache.
+    It is odd, since otherwise the elements of a column would meet in few sets of the
+    cache. From 16 columns on it also is not near a multiple of 64: a load waits for an
+    earlier store whose address ends in the same 12 bits, here one to the row before and
+    to nearly the same column. Kernels compute it as well, so there is no choice of two
+    in it: the CPU compiler of 2024 made a kernel of numba-dpex crash on one.
     """
-    return columns | 1
+    odd = columns // 2 * 2 + 1
+    is_long = (columns // 16 + 15) // 16  # 0 below 16, then 1; 2 from 272 on
+    return odd + is_long * ((columns + 2) // 8 * 8 + 5 - odd)
+
+
+def ql_pitch(n: int, capacity: int) -> int:
+    """Return the pitch in a kernel with room for the order `capacity`."""
+    step = pitch(n)
+    return step if n * step <= capacity * (capacity + 1) else n | 1
 
 
 def require_order(n: int, largest: int) -> None:

@@ -4,8 +4,8 @@ The lanes go at their own pace, each in the first block of its matrix that is no
 diagonal. A sweep runs from the last row to the first that any lane still works on, and
 a lane takes part only inside its own block. On the way it sets to zero what has become
 negligible and finds the blocks of the next sweep: its steps wait for a root and a
-division each, so that costs no time. The rotations of a sweep are kept, and applied to
-the vectors afterwards, rows at a time.
+division each, so that costs no time. The rotations of two sweeps are kept, and applied
+to the vectors afterwards in one pass, rows at a time.
 """
 
 from __future__ import annotations
@@ -18,17 +18,21 @@ from batchlas._kernels.functions import (
     cast,
     copysign,
     fma,
+    maximum,
     sqrt,
     where,
 )
 from batchlas._kernels.ir import INDEX, Const, DType, Expr, index_const
 from batchlas._kernels.scaling import RANGES
-from batchlas._kernels.tridiagonal import multiply_add_real, scaled
+from batchlas._kernels.shears import rotated
+from batchlas._kernels.walk import fold
 
 if TYPE_CHECKING:
     from batchlas._kernels.build import KernelBuilder, Ref
     from batchlas._kernels.tridiagonal import Matrix, Reduction
 
+PASS = 2
+"""Sweeps whose rotations are applied together."""
 SWEEPS = 30
 """Sweeps for each eigenvalue before a matrix is given up."""
 
@@ -55,6 +59,19 @@ class _Values(NamedTuple):
     last: Expr
 
 
+class _Rotations(NamedTuple):
+    """Those of the sweeps that are applied together, n for each sweep.
+
+    ``half`` holds tangents of half the angle, ``s`` sines; ``base`` and ``ceiling`` are
+    the first and the last row that they turn.
+    """
+
+    half: Ref
+    s: Ref
+    base: Ref
+    ceiling: Ref
+
+
 class Iteration:
     """Writes the iterations for the diagonal d and the off-diagonal e, in place."""
 
@@ -65,8 +82,12 @@ class Iteration:
         self.known = RANGES[self.real]
         k, real = t.k, t.real
         if t.vectors:
-            self.c = k.register("c", real, (capacity,))
-            self.s = k.register("s", real, (capacity,))
+            self.rotations = _Rotations(
+                k.register("half", real, (PASS * capacity,)),
+                k.register("s", real, (PASS * capacity,)),
+                k.register("base", INDEX),
+                k.register("ceiling", INDEX),
+            )
         # for all lanes together
         self.low = k.register("low", INDEX)
         self.high = k.register("high", INDEX)
@@ -91,11 +112,8 @@ class Iteration:
         with k.repeat() as again:
             found = k.let(any_lane(self._is_open()), "found")
             with k.guard(found):
-                self._bound()
-                (self._sweep if self.vectors else self._sweep_squares)()
-                if self.vectors:
-                    self._apply()
-            self.sweeps.set(self.sweeps[()] + 1)
+                self._sweep_pairs() if self.vectors else self._sweep_squares()
+            self.sweeps.set(self.sweeps[()] + (PASS if self.vectors else 1))
             again.again_while(found & (self.sweeps[()] < self.n * SWEEPS))
         return self._is_open()
 
@@ -178,10 +196,35 @@ class Iteration:
 
     # rotations, for vectors
 
-    def _sweep(self) -> None:
-        """Chase the bulge of one implicit shift up; keep the rotations in c and s."""
+    def _sweep_pairs(self) -> None:
+        """Make two sweeps and apply both; the second one may find nothing to do."""
+        k, a, kept = self.k, self.a, self.rotations
+        kept.base.set(0)
+        kept.ceiling.set(0)
+        for turn in a.loop(0, PASS):
+            found = k.let(any_lane(self._is_open()), "found")
+            start = k.let(turn * self.n, "start")
+            with k.guard(found):
+                self._bound()
+                first, high = k.let(turn.eq(0), "first"), self.high[()]
+                kept.base.set(where(first, self.low[()], kept.base[()]))
+                kept.ceiling.set(maximum(kept.ceiling[()], high))
+                self._sweep(start)
+            # rows that this sweep did not reach, but the one before
+            stop = k.let(where(found, self.low[()], self.n - 1), "stop")
+            for i in a.loop(kept.base[()], stop):
+                kept.half[start + i] = Const(0, self.real)
+                kept.s[start + i] = Const(0, self.real)
+        self._apply()
+
+    def _sweep(self, start: Expr) -> None:
+        """Chase the bulge of one implicit shift up; keep the rotations from `start`.
+
+        Their cosines are made positive, as shears want it.
+        """
         k, block = self.k, self._taken()
         zero, one = Const(0, self.real), Const(1, self.real)
+        half, sines = self.rotations.half, self.rotations.s
         e0 = k.let(where(block.e0.eq(0), one, block.e0), "e0")
         g = k.variable(block.last - self._shift(block, e0), "g")
         c, s = k.variable(one, "c"), k.variable(one, "s")
@@ -194,43 +237,71 @@ class Iteration:
             f, b = k.let(s[()] * e, "f"), k.let(c[()] * e, "b")
             square = k.let(fma(f, f, g[()] * g[()]), "square")
             none = k.let(square <= self.known.tiny, "none")
-            inverse = k.let(1 / sqrt(where(none, one, square)), "inverse")
+            square = k.let(where(none, one, square), "square")
+            # a root and a division at once, and g without waiting for the root: each
+            # step waits for the one before
+            over = k.let(1 / square, "over")
+            inverse = k.let(copysign(sqrt(square) * over, g[()]), "inverse")
             r = k.let(where(none, zero, square * inverse), "r")
             s1 = k.let(where(none, zero, f * inverse), "s1")
             c1 = k.let(where(none, one, g[()] * inverse), "c1")
-            t = k.let(fma(d - d_up[()], s1, 2 * c1 * b), "t")
+            gap = k.let(d - d_up[()], "gap")
+            rest = k.let(fma(f, gap, g[()] * (b + b)), "rest")
+            t = k.let(fma(gap, s1, c1 * (b + b)), "t")
             p = k.let(s1 * t, "p")
+            g1 = k.let(where(none, b, fma(rest, g[()] * over, -b)), "g1")
             d_new = k.let(where(active, d_up[()] + p, d_up[()]), "d_new")
             self._keep(i + 1, d_new, where(both, r, e_up[()]), above)
             d_up.set(where(active, d - p, d))
-            g.set(where(active, fma(c1, t, -b), g[()]))
+            g.set(where(active, g1, g[()]))
             e_up.set(where(active, g[()], e))
             c.set(where(active, c1, c[()]))
             s.set(where(active, s1, s[()]))
-            self.c[i] = where(active, c1, one)
-            self.s[i] = where(active, s1, zero)
+            half[start + i] = where(active, s1 / (1 + c1), zero)
+            sines[start + i] = where(active, s1, zero)
         self._keep(low, d_up[()], e_up[()], above)
 
     def _apply(self) -> None:
-        """Apply the rotations of a sweep to all rows of the vectors."""
-        k, a = self.k, self.a
-        high, low = k.let(self.high[()], "high"), k.let(self.low[()], "low")
+        """Apply the rotations of two sweeps to all rows of the vectors.
+
+        The second sweep follows one column behind, so that each element is loaded and
+        stored once for both.
+        """
+        k, a, kept = self.k, self.a, self.rotations
+        low, high = k.let(kept.base[()], "low"), k.let(kept.ceiling[()], "high")
         for row, count in a.blocks(self.n):
-            rows = range(count)
-            x = [k.variable(a[row + r, high], "x") for r in rows]
-            for i in a.down(high, low):
-                c, s = k.let(self.c[i], "c"), k.let(self.s[i], "s")
-                for r in rows:
-                    z = k.let(a[row + r, i], "z")
-                    a[row + r, i + 1] = rotated(s, z, c, x[r][()])
-                    x[r].set(rotated(c, z, -s, x[r][()]))
-            for r in rows:
-                a[row + r, low] = x[r][()]
+            rows = [k.let(row + r, "row") for r in range(count)]
+            x = [a[r, high] for r in rows]
+            y, x = rotated(
+                k, self._rotation(0, high - 1), [a[r, high - 1] for r in rows], x
+            )
+            first = [k.variable(each, "x") for each in x]
+            second = [k.variable(each, "y") for each in y]
+            for i in a.down(high - 1, low):
+                x, y = ([each[()] for each in refs] for refs in (first, second))
+                one, two = self._rotation(0, i), self._rotation(1, i + 1)
+                z, x = rotated(k, one, [a[r, i] for r in rows], x)
+                z, y = rotated(k, two, z, y)
+                for t, r in enumerate(rows):
+                    a[r, i + 2] = z[t]
+                    first[t].set(x[t])
+                    second[t].set(y[t])
+            x, y = ([each[()] for each in refs] for refs in (first, second))
+            z, y = rotated(k, self._rotation(1, low), x, y)
+            for t, r in enumerate(rows):
+                a[r, low + 1], a[r, low] = z[t], y[t]
+
+    def _rotation(self, sweep: int, i: Expr) -> tuple[Expr, Expr]:
+        """Return what `rotated` asks for."""
+        k, place = self.k, fold(self.n * sweep + i)
+        half = k.let(self.rotations.half[place], "half")
+        return half, k.let(-self.rotations.s[place], "s")
 
     # the root-free form, for values only
 
     def _sweep_squares(self) -> None:
         """Do one sweep of the root-free form, in which e holds squares."""
+        self._bound()
         k, block = self.k, self._taken()
         zero, one = Const(0, self.real), Const(1, self.real)
         e0 = k.let(sqrt(where(block.e0 > 0, block.e0, one)), "e0")
@@ -259,11 +330,6 @@ class Iteration:
             for ref, value in ((gamma, g1), (p, p1), (c, c1), (s, s1)):
                 ref.set(where(active, value, ref[()]))
         self._keep(low, d_up[()], e_up[()], above)
-
-
-def rotated(c: Expr, x: Expr, s: Expr, y: Expr) -> Expr:
-    """Return c x + s y for real c and s."""
-    return multiply_add_real(c, x, scaled(y, s))
 
 
 def sort(k: KernelBuilder, a: Matrix, d: Ref, order: Ref | None) -> None:

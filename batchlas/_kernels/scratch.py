@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from batchlas._kernels.functions import imag, make_complex, real
 from batchlas._kernels.ir import INDEX, DType, Expr, as_expr
+from batchlas._kernels.limits import pitch
 from batchlas._kernels.rows import STEP
 from batchlas._kernels.walk import fold
 
@@ -32,9 +33,9 @@ class Scratch:
     def matrix(self, rows: Place, columns: Place, dtype: DType) -> Matrix:
         """Hand out a matrix, its rows `limits.pitch` apart."""
         parts = 2 if dtype.is_complex else 1
-        pitch = fold(as_expr(columns, INDEX) // 2 * 2 + 1)
-        start = self._take(as_expr(rows, INDEX) * (pitch * parts))
-        return Matrix(self, start, pitch, dtype)
+        apart = self.k.let(fold(pitch(as_expr(columns, INDEX))), "pitch")
+        start = self._take(as_expr(rows, INDEX) * (apart * parts))
+        return Matrix(self, start, apart, dtype)
 
     def vector(self, size: Place, dtype: DType) -> Vector:
         """Hand out a vector."""

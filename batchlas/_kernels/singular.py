@@ -60,7 +60,7 @@ def shape_of(
     matrices = m * pitch(n)
     if vec != "none":
         matrices += columns * pitch(m) + n * pitch(n)
-    reals = parts * (matrices + 4 * n + m) + 6 * n
+    reals = parts * (matrices + 5 * n + 2 * m) + 10 * n
     vector_bytes = reals * width * np.dtype(dtype).itemsize // parts
     vectors = max(_SCRATCH_BYTES // vector_bytes, _LEAST_VECTORS)
     return Shape(m, n, columns, reals, width * min(vectors, -(-batch // width)))

@@ -28,7 +28,7 @@ from batchlas._kernels.scaling import RANGES
 from batchlas._kernels.walk import fold
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from batchlas._kernels.build import KernelBuilder, Ref
 
@@ -134,8 +134,7 @@ class Reduction:
         for i in a.loop(0, n):
             self.d[i] = real(a[i, i])
         if self.vectors:
-            for i in a.loop(0, n):
-                self._form(i)
+            self._form()
             self._turn()
 
     # the reduction
@@ -257,27 +256,69 @@ class Reduction:
 
     # the orthogonal matrix
 
-    def _form(self, i: Expr) -> None:
-        """Multiply the leading block by reflector i from the left, and add a row."""
-        k, a = self.k, self.a
-        inverse = k.let(self.inverse[i], "inverse")
-        for c, count in a.blocks(i):
-            columns = range(count)
-            sums = [a.sum() for _ in columns]
-            for j in a.loop(0, i):
-                u = k.let(conj(a[i, j]), "u")
-                for s in columns:
-                    sums[s].set(multiply_add(u, a[j, c + s], sums[s][()]))
-            g = [k.let(scaled(-sums[s][()], inverse), "g") for s in columns]
-            for j in a.loop(0, i):
-                u = k.let(a[i, j], "u")
-                for s in columns:
-                    a[j, c + s] = multiply_add(u, g[s], a[j, c + s])
-        zero = Const(0, self.dtype)
+    def _form(self) -> None:
+        """Form the orthogonal matrix, by two reflectors at a time."""
+        a, n = self.a, self.n
+        a[0, 0] = Const(1, self.dtype)
+        odd = self.k.let(n % 2, "odd")
+        for t in a.loop(0, n // 2):
+            self._form_two(fold(odd + t * 2))
+
+    def _form_two(self, i: Expr) -> None:
+        """Multiply the leading block by reflectors i and i + 1, and add their rows.
+
+        Both are applied in one pass, so that each element is loaded and stored once.
+        """
+        k, a, u = self.k, self.a, self.p
+        next_ = fold(i + 1)
+        one, two = k.let(self.inverse[i], "one"), k.let(self.inverse[next_], "two")
+        last = k.let(a[next_, i], "last")
+        cross = a.sum()
         for j in a.loop(0, i):
-            a[i, j] = zero
-            a[j, i] = zero
-        a[i, i] = Const(1, self.dtype)
+            u[j] = a[i, j]
+            part = multiply_add(conj(a[next_, j]), u[j], cross[()])
+            cross.set(part)
+        for c, count in a.blocks(i):
+            columns = [k.let(c + s, "column") for s in range(count)]
+            g, h = self._products(i, columns)
+            g = [k.let(scaled(-x, one), "g") for x in g]
+            h = [multiply_add(cross[()], x, y) for x, y in zip(g, h, strict=True)]
+            h = [k.let(scaled(-x, two), "h") for x in h]
+            for j in a.loop(0, i):
+                x, y = k.let(u[j], "u"), k.let(a[next_, j], "u")
+                for s, at in enumerate(columns):
+                    a[j, at] = multiply_add(y, h[s], multiply_add(x, g[s], a[j, at]))
+            for s, at in enumerate(columns):
+                a[i, at] = last * h[s]
+        self._add_rows(i, k.let(scaled(-conj(last), two), "factor"))
+
+    def _products(
+        self, i: Expr, columns: Sequence[Expr]
+    ) -> tuple[list[Expr], list[Expr]]:
+        """Return the products of both reflectors' vectors and columns of the block."""
+        k, a = self.k, self.a
+        first, second = ([a.sum() for _ in columns] for _ in range(2))
+        for j in a.loop(0, i):
+            x = k.let(conj(self.p[j]), "u")
+            y = k.let(conj(a[i + 1, j]), "u")
+            for s, at in enumerate(columns):
+                z = k.let(a[j, at], "z")
+                first[s].set(multiply_add(x, z, first[s][()]))
+                second[s].set(multiply_add(y, z, second[s][()]))
+        return [x[()] for x in first], [x[()] for x in second]
+
+    def _add_rows(self, i: Expr, factor: Expr) -> None:
+        """Make column i that of reflector i + 1; row and column i + 1 of the unit."""
+        k, a = self.k, self.a
+        next_ = fold(i + 1)
+        one, zero = Const(1, self.dtype), Const(0, self.dtype)
+        for j in a.loop(0, i):
+            a[j, i] = a[next_, j] * factor
+        a[i, i] = multiply_add(k.let(a[next_, i], "last"), factor, one)
+        for j in a.loop(0, next_):
+            a[next_, j] = zero
+            a[j, next_] = zero
+        a[next_, next_] = one
 
     def _turn(self) -> None:
         """Multiply the columns by the phases that made the off-diagonal real."""

@@ -49,7 +49,11 @@ def ql_arguments(a, uplo, vectors):
     flat = {k: x.reshape(BATCH, -1) if k in "av" else x for k, x in arrays.items()}
     names = ("n", "step", "row", "column", "turn")
     scalars = dict(
-        zip(names, ql_scalars(n, triangle(uplo, by_columns=False)), strict=True)
+        zip(
+            names,
+            ql_scalars(n, triangle(uplo, by_columns=False), CAPACITY),
+            strict=True,
+        )
     )
     return flat, {"nb": BATCH, **scalars}
 
