@@ -1,8 +1,8 @@
 """How the benchmarks of this folder time two sides: in turns, in one process.
 
-A turn is several calls. Those of its first 50 ms do not count, at least one: the threads
-of BLAS spin for some 20 ms after a call, on the cores that the next side needs, and
-cores that had nothing to do wake slowly.
+A turn is several calls. Those of its first 50 ms do not count, at least one: the
+threads of BLAS spin for some 20 ms after a call, on the cores that the next side needs,
+and cores that had nothing to do wake slowly.
 """
 
 from __future__ import annotations

@@ -18,7 +18,6 @@ from batchlas._ops.cuda import (
     launch_gesvd,
 )
 from batchlas._ops.families import Threads, Vendor, can_run_library, library_families
-from batchlas._ops.quick import QuickOp
 from batchlas._ops.syev import syev
 from batchlas._runtime.dtypes import NAME_OF, REAL_OF
 from batchlas._vendor import adapter_of
@@ -120,10 +119,6 @@ def key_of(backend: Backend, a: Any, job: str) -> GesvdCall:
     m, n = a.shape[-2:]
     vec = "all" if job == "thin" and m == n else job
     return GesvdCall(NAME_OF[a.dtype.char], backend.kind, vec, m, n, a.size // (m * n))
-
-
-quick = QuickOp(SPEC, key_of, any_shape=True)
-"""The short way of `gesvd` for small NumPy stacks, by the job."""
 
 
 def gesvd(backend: Backend, a: Any, job: str) -> tuple[Any, Any, Any, Any]:

@@ -19,7 +19,6 @@ from batchlas._ops.families import (
     can_run_library,
     library_families,
 )
-from batchlas._ops.quick import QuickOp
 from batchlas._runtime.dtypes import NAME_OF
 from batchlas._vendor import adapter_of
 
@@ -111,10 +110,6 @@ def key_of(backend: Backend, a: Any, uplo: str) -> PotrfCall:
     """Return the table key of a call on ``a``, of shape ``(..., n, n)``."""
     n = a.shape[-1]
     return PotrfCall(NAME_OF[a.dtype.char], backend.kind, uplo, n, a.size // (n * n))
-
-
-quick = QuickOp(SPEC, key_of)
-"""The short way of `potrf` for small NumPy stacks, by the triangle."""
 
 
 def potrf(backend: Backend, a: Any, uplo: str) -> tuple[Any, Any]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from batchlas import _select as select
 from batchlas._backends import numpy as backend
+from batchlas._ops import gesvd, potrf, syev
 from batchlas._ops.families import Vendor
 from batchlas._runtime.dtypes import NAME_OF
 from batchlas._vendor.lapack_quick import quick_call
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from batchlas._backends import Backend
     from batchlas._vendor.lapack_quick import Quick
 
 # Of larger stacks the long way is a few per cent, and they are many different ones.
@@ -90,3 +92,17 @@ class QuickOp:
         if a.ndim < 2 or not a.size or a.dtype.char not in NAME_OF:
             return False
         return self._takes_all or a.shape[-1] == a.shape[-2]
+
+
+def _syev_key(backend: Backend, a: NDArray[Any], option: str) -> syev.SyevCall:
+    return syev.key_of(backend, a, vectors=option[0] == "V")
+
+
+quick_potrf = QuickOp(potrf.SPEC, potrf.key_of)
+"""By the triangle, "L" or "U"."""
+
+quick_syev = QuickOp(syev.SPEC, _syev_key)
+"""By "V" for vectors or "N" for none, and the triangle."""
+
+quick_gesvd = QuickOp(gesvd.SPEC, gesvd.key_of, any_shape=True)
+"""By the job, "all", "thin" or "none"."""

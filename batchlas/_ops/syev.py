@@ -24,7 +24,6 @@ from batchlas._ops.families import (
     can_run_library,
     library_families,
 )
-from batchlas._ops.quick import QuickOp
 from batchlas._runtime.dtypes import NAME_OF, REAL_OF
 from batchlas._vendor import adapter_of
 
@@ -135,14 +134,6 @@ def key_of(backend: Backend, a: Any, *, vectors: bool) -> SyevCall:
     n = a.shape[-1]
     jobz = "V" if vectors else "N"
     return SyevCall(NAME_OF[a.dtype.char], backend.kind, jobz, n, a.size // (n * n))
-
-
-def _quick_key(backend: Backend, a: Any, option: str) -> SyevCall:
-    return key_of(backend, a, vectors=option[0] == "V")
-
-
-quick = QuickOp(SPEC, _quick_key)
-"""The short way of `syev` for small NumPy stacks, by V or N (no vectors) and uplo."""
 
 
 def syev(backend: Backend, a: Any, uplo: str, *, vectors: bool) -> tuple[Any, Any, Any]:

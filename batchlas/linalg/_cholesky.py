@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from batchlas._dispatch import backend_of
-from batchlas._ops.potrf import potrf, quick
+from batchlas._ops.potrf import potrf
+from batchlas._ops.quick import quick_potrf
 from batchlas._runtime.errstate import Failure, settle, status_of
 from batchlas.linalg._arguments import check_info, stack_of
 from batchlas.linalg._elsewhere import elsewhere
@@ -77,7 +78,7 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
             [1., 1.]]])
     """
     uplo = "U" if upper else "L"
-    results = quick(a, uplo)
+    results = quick_potrf(a, uplo)
     if results is not None:
         return results[0]
     backend = backend_of(a)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from batchlas._dispatch import backend_of
-from batchlas._ops.syev import quick, syev
+from batchlas._ops.quick import quick_syev
+from batchlas._ops.syev import syev
 from batchlas._runtime.errstate import Failure, settle, status_of
 from batchlas.linalg._arguments import check_info, checked_uplo, stack_of
 from batchlas.linalg._elsewhere import elsewhere
@@ -75,7 +76,7 @@ def eigh(a: Any, UPLO: str = "L") -> Any:
     >>> w.round(12)
     array([[1., 3.]])
     """
-    results = quick(a, f"V{UPLO}") if _is_exact(UPLO) else None
+    results = quick_syev(a, f"V{UPLO}") if _is_exact(UPLO) else None
     if results is not None:
         return EighResult(*results)
     backend = backend_of(a)
@@ -180,7 +181,7 @@ def eigvalsh(a: Any, UPLO: str = "L") -> Any:
     >>> batchlas.linalg.eigvalsh(np.array([[2.0, 1.0], [1.0, 2.0]])).round(12)
     array([1., 3.])
     """
-    results = quick(a, f"N{UPLO}") if _is_exact(UPLO) else None
+    results = quick_syev(a, f"N{UPLO}") if _is_exact(UPLO) else None
     if results is not None:
         return results[0]
     backend = backend_of(a)

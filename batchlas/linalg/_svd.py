@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from batchlas._dispatch import backend_of
-from batchlas._ops.gesvd import gesvd, gesvd_hermitian, quick
+from batchlas._ops.gesvd import gesvd, gesvd_hermitian
+from batchlas._ops.quick import quick_gesvd
 from batchlas._runtime.errstate import Failure, settle, status_of
 from batchlas.linalg._arguments import check_info, stack_of
 from batchlas.linalg._elsewhere import elsewhere
@@ -84,7 +85,7 @@ def svd(
     array([[4., 3.]])
     """
     job = _job(full_matrices=full_matrices, compute_uv=compute_uv)
-    results = None if hermitian else quick(a, job)
+    results = None if hermitian else quick_gesvd(a, job)
     if results is not None:
         return SVDResult(*results) if compute_uv else results[0]
     backend = backend_of(a)
@@ -202,7 +203,7 @@ def svdvals(x: Any, /) -> Any:
     >>> batchlas.linalg.svdvals(np.array([[3.0, 0.0], [0.0, -4.0]]))
     array([4., 3.])
     """
-    results = quick(x, "none")
+    results = quick_gesvd(x, "none")
     if results is not None:
         return results[0]
     backend = backend_of(x)
