@@ -19,6 +19,7 @@ from batchlas._backends import numpy as backend
 from batchlas._ops import gesvd, potrf, syev
 from batchlas._ops.families import Vendor
 from batchlas._runtime.dtypes import NAME_OF
+from batchlas._runtime.forks import in_forked_child
 from batchlas._vendor.lapack_quick import quick_call
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class QuickOp:
     ) -> None:
         self._spec, self._key_of, self._takes_all = spec, key_of, any_shape
         self._calls: dict[tuple[object, ...], Quick | None] = {}
+        in_forked_child(self.forget)  # the long way says what a child cannot do
 
     def __call__(self, a: Any, option: str) -> tuple[NDArray[Any], ...] | None:
         """Return the results for `a`, or None if the call goes the long way.

@@ -365,7 +365,7 @@ MEMORY_GUARDS = (
     _mutation(
         "kept memory fits what is asked for",
         "_runtime/reuse.py",
-        "if count <= self._blocks[at].size <= _SLACK * count:",
+        "if count <= self._blocks[at].size <= SLACK * count:",
         "if count <= self._blocks[at].size:",
         REUSE + "test_much_larger_memory_is_not_handed_out",
     ),
