@@ -91,7 +91,8 @@ def assert_values(a, values, expected):
         expected[..., None, :], -exponents
     )
     worst = np.abs(difference).max(axis=(-2, -1), initial=0)
-    assert_below(worst, _gate(a, RESIDUAL) * norm, "error of the values")
+    limit = _gate(a, RESIDUAL) * norm + _quantum(values, exponents)
+    assert_below(worst, limit, "error of the values")
 
 
 def assert_orthonormal(v, gate=ORTHOGONALITY):
@@ -144,6 +145,12 @@ def _wide(array):
 
 def _adjoint(matrix):
     return matrix.swapaxes(-1, -2).conj()
+
+
+def _quantum(values, exponents):
+    """Return the distance between the smallest numbers, scaled as the matrices are."""
+    smallest = np.full_like(exponents, np.finfo(values.dtype).smallest_subnormal, float)
+    return _times_power(smallest, -exponents)[..., 0, 0]
 
 
 def _exponents(a):

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 SWEEPS = 30
 """Sweeps after which a matrix counts as not converged; about 10 are needed."""
 _EPS = {DType.FLOAT32: 2.0**-23, DType.FLOAT64: 2.0**-52}
+# The smallest number that has an inverse.
+_NORMAL = {DType.FLOAT32: 2.0**-126, DType.FLOAT64: 2.0**-1022}
 # From here on 1 + x^2 is x^2, which may overflow.
 _LARGE = {DType.FLOAT32: 2.0**14, DType.FLOAT64: 2.0**28}
 
@@ -76,7 +78,12 @@ class Rotations:
         a, b = k.let(self.squares[p], "a"), k.let(self.squares[q], "b")
         product = k.let(dot(self.x, p, q, self.n), "g")
         size, phase = self._polar(product)
-        skew = k.let(size / a * size > b * self._tolerance(), "skew")
+        # Rows whose product is no normal number count as zero, one of them at least.
+        skew = k.let(
+            (absolute(size) >= _NORMAL[self.real])
+            & (size / a * size > b * self._tolerance()),
+            "skew",
+        )
         swap = k.let(a < b, "swap")
         moves = k.let(skew | swap, "moves")
         with k.guard(any_lane(moves)):

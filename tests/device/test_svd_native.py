@@ -91,6 +91,20 @@ def test_at_the_limits_of_range(n, scale, dtype, family):
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [2, 3, 6])
+def test_a_subnormal_row_or_column(n, dtype, family):
+    """Its product with the others has no inverse."""
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal((9, n, n))
+    if np.dtype(dtype).kind == "c":
+        a = a + 1j * rng.standard_normal(a.shape)
+    a[..., 0, :] *= float(np.finfo(dtype).tiny) / 64
+    for stack in (a, a.swapaxes(-1, -2)):
+        check(stack.astype(dtype), family)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [3, 6, 12])
 def test_subnormal_elements(n, dtype, family):
     """The largest element is a few times the smallest number."""
