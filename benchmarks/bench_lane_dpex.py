@@ -25,6 +25,7 @@ ORDERS = "2,3,4,8,16"
 DTYPES = "float64,float32"
 ELEMENTS = 3_000_000
 PEER_MATRICES = 2_000
+WIDTH = 8
 
 
 def stack(n: int, dtype: str):
@@ -58,7 +59,7 @@ def ratio(mine, theirs) -> float:
     return median(b / a for a, b in zip(mine, theirs, strict=True))
 
 
-def kernels(a, width: int):
+def kernels(a):
     """Return the launches of both renderers on one set of arrays."""
     import dpnp
 
@@ -71,19 +72,19 @@ def kernels(a, width: int):
     views = [in_host_memory(backend, array) for array in arrays]
     device = backend.device(a)
     return (
-        lambda: lane_dpex.potrf(arrays, "L", width, device, ()),
-        lambda: lane.potrf(a.sycl_queue, views, "L", width, ()),
+        lambda: lane_dpex.potrf(arrays, "L", WIDTH, device, ()),
+        lambda: lane.potrf(a.sycl_queue, views, "L", WIDTH, 0, ()),
     )
 
 
-def public(a, width: int, renderer: str, rounds: int):
+def public(a, renderer: str, rounds: int):
     """Return the times of the public call and of dpnp's, for the whole batch."""
     import dpnp
 
     part = a[:PEER_MATRICES]
     pins = {
         "BATCHLAS_SYCL_RENDERER": renderer,
-        "BATCHLAS_POTRF_ROUTE": f"lane:width={width}:ahead=0",
+        "BATCHLAS_POTRF_ROUTE": f"lane:width={WIDTH}:ahead=0",
     }
     with batchlas.scoped_env(**pins):
         ours, peer = alternate(
@@ -106,15 +107,14 @@ def main() -> None:
     for dtype in given.dtypes.split(","):
         for n in map(int, given.orders.split(",")):
             a = stack(n, dtype)
-            for width in (8,):
-                dpex, opencl = alternate(kernels(a, width), given.rounds)
-                peers = [public(a, width, by, 5) for by in ("dpex", "opencl")]
-                row = f"{1e3 * median(dpex):7.2f}{1e3 * median(opencl):8.2f}"
-                times = "".join(f"{ratio(*pair):7.0f}" for pair in peers)
-                print(
-                    f"{dtype}{n:4}{width:4}{row}{ratio(dpex, opencl):10.2f}    {times}",
-                    flush=True,
-                )
+            dpex, opencl = alternate(kernels(a), given.rounds)
+            peers = [public(a, by, 5) for by in ("dpex", "opencl")]
+            row = f"{1e3 * median(dpex):7.2f}{1e3 * median(opencl):8.2f}"
+            times = "".join(f"{ratio(*pair):7.0f}" for pair in peers)
+            print(
+                f"{dtype}{n:4}{WIDTH:4}{row}{ratio(dpex, opencl):10.2f}    {times}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":
