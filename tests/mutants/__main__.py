@@ -17,10 +17,11 @@ from pathlib import Path
 
 from mutation import ROOT
 from of_memory import MUTATIONS as OF_MEMORY
+from of_reuse import MUTATIONS as OF_REUSE
 from of_running import MUTATIONS as OF_RUNNING
 from of_selection import MUTATIONS as OF_SELECTION
 
-MUTATIONS = (*OF_SELECTION, *OF_RUNNING, *OF_MEMORY)
+MUTATIONS = (*OF_SELECTION, *OF_RUNNING, *OF_MEMORY, *OF_REUSE)
 PARTS = ("batchlas", "tests", "tuned", "docs", "pyproject.toml")
 SECONDS = 300
 FAILED = 1  # pytest's code for tests that ran and failed; others are faults of ours

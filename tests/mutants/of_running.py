@@ -1,4 +1,4 @@
-"""Guards of arguments, errors, kernels, memory and the vendors' routines."""
+"""Guards of arguments, errors, kernels and the vendors' routines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ FAMILIES = "host/test_families.py::"
 LANE = "device/test_lane.py::"
 MEANINGS = "host/test_numpy_meanings.py::"
 THREADS = "host/test_threads.py::"
-REUSE = "null/test_reuse.py::"
 BARRIERS = "null/kernels/test_kernel_barriers.py::"
 RULES = "null/kernels/test_kernel_rules.py"
 INTERPRET = "null/kernels/test_kernel_interpret.py::"
@@ -250,6 +249,13 @@ KERNEL_GUARDS = (
         "        hit = frozenset()\n",
         RULES,
     ),
+    _mutation(
+        "a rotation's phase is finite",
+        "_kernels/rotations.py",
+        "(absolute(size) >= _NORMAL[self.real])",
+        "(absolute(size) >= 0)",
+        "device/test_svd_native.py::test_a_subnormal_row_or_column",
+    ),
 )
 
 VENDOR_GUARDS = (
@@ -361,34 +367,9 @@ VENDOR_GUARDS = (
     ),
 )
 
-MEMORY_GUARDS = (
-    _mutation(
-        "kept memory fits what is asked for",
-        "_runtime/reuse.py",
-        "if count <= self._blocks[at].size <= SLACK * count:",
-        "if count <= self._blocks[at].size:",
-        REUSE + "test_much_larger_memory_is_not_handed_out",
-    ),
-    _mutation(
-        "kept memory is bounded",
-        "_runtime/reuse.py",
-        "while sum(each.size for each in self._blocks) > MOST_KEPT_BYTES:",
-        "while False:",
-        REUSE + "test_no_more_than_the_limit_is_kept",
-    ),
-    _mutation(
-        "memory is lent once",
-        "_runtime/reuse.py",
-        "return self._blocks.pop(at)",
-        "return self._blocks[at]",
-        REUSE + "test_kept_memory_is_handed_out_once",
-    ),
-)
-
 MUTATIONS = (
     *ARGUMENT_GUARDS,
     *ERROR_GUARDS,
     *KERNEL_GUARDS,
     *VENDOR_GUARDS,
-    *MEMORY_GUARDS,
 )

@@ -14,7 +14,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "mutants"
 def _mutations():
     sys.path.insert(0, str(FOLDER))
     try:
-        names = ("of_selection", "of_running", "of_memory")
+        names = ("of_selection", "of_running", "of_memory", "of_reuse")
         modules = [importlib.import_module(name) for name in names]
     finally:
         sys.path.remove(str(FOLDER))

@@ -1,0 +1,109 @@
+"""Guards of the short way of small stacks, and of memory that is used again."""
+
+from __future__ import annotations
+
+from mutation import Mutation
+
+PROCESSES = "host/test_processes.py::"
+QUICK = "host/test_quick.py::"
+REUSE = "null/test_reuse.py::"
+USM = "device/test_usm.py::"
+
+
+def _mutation(guards, file, old, new, *tests):
+    return Mutation(guards, file, old, new, tests)
+
+
+MUTATIONS = (
+    _mutation(
+        "the short way takes what is finite",
+        "_vendor/lapack_quick.py",
+        "        if not _is_finite(a):\n            return None\n",
+        "",
+        QUICK + "test_lapack_sees_no_matrix_that_is_not_finite",
+    ),
+    _mutation(
+        "the short way takes what does not fail",
+        "_vendor/lapack_quick.py",
+        "        if not _is_finite(told):\n            return None\n",
+        "",
+        QUICK + "test_failures_are_told_as_ever",
+    ),
+    _mutation(
+        "the short way heeds pins",
+        "_select/decision.py",
+        "if pins.are_scoped() or now.select_trace",
+        "if now.select_trace",
+        QUICK + "test_pins_trace_and_settings_are_heeded",
+    ),
+    _mutation(
+        "the short way gives way to a trace",
+        "_select/decision.py",
+        "or now.select_trace or now.coverage_out is not None",
+        "",
+        QUICK + "test_pins_trace_and_settings_are_heeded",
+    ),
+    _mutation(
+        "the short way follows the settings",
+        "_ops/quick.py",
+        "key = (a.dtype, a.shape, option, standing)",
+        "key = (a.dtype, a.shape, option)",
+        QUICK + "test_pins_trace_and_settings_are_heeded",
+    ),
+    _mutation(
+        "a forked child forgets the short way",
+        "_ops/quick.py",
+        "in_forked_child(self.forget)",
+        "pass",
+        PROCESSES + "test_a_forked_child_says_once_that_it_has_no_kernels",
+    ),
+    _mutation(
+        "kept memory fits what is asked for",
+        "_runtime/reuse.py",
+        "if count <= self._blocks[at].size <= SLACK * count:",
+        "if count <= self._blocks[at].size:",
+        REUSE + "test_much_larger_memory_is_not_handed_out",
+    ),
+    _mutation(
+        "kept memory is bounded",
+        "_runtime/reuse.py",
+        "while sum(each.size for each in self._blocks) > MOST_KEPT_BYTES:",
+        "while False:",
+        REUSE + "test_no_more_than_the_limit_is_kept",
+    ),
+    _mutation(
+        "memory is lent once",
+        "_runtime/reuse.py",
+        "return self._blocks.pop(at)",
+        "return self._blocks[at]",
+        REUSE + "test_kept_memory_is_handed_out_once",
+    ),
+    _mutation(
+        "USM memory stays with its owners",
+        "_runtime/usm.py",
+        "and _count(block) == block.owners\n",
+        "\n",
+        USM + "test_memory_stays_with_whoever_owns_it",
+    ),
+    _mutation(
+        "USM memory stays on its queue",
+        "_runtime/usm.py",
+        "and block.place == place\n",
+        "\n",
+        USM + "test_memory_is_not_handed_to_another_queue_or_kind",
+    ),
+    _mutation(
+        "USM memory without a count is not kept",
+        "_runtime/usm.py",
+        "if _count(block) == block.owners + 1:",
+        "if True:",
+        USM + "test_memory_that_is_not_watched_is_the_callers_alone",
+    ),
+    _mutation(
+        "few blocks of USM memory are watched",
+        "_runtime/usm.py",
+        "len(self.blocks) > MOST_WATCHED\n            or ",
+        "",
+        USM + "test_no_more_blocks_than_the_limit_are_kept",
+    ),
+)
