@@ -12,12 +12,12 @@ import numpy as np
 
 from batchlas._dispatch import backend_of
 from batchlas._runtime.dtypes import NAME_OF
-from batchlas._runtime.info import check_receiver, deliver
+from batchlas._runtime.receive import check_apart, check_receiver, deliver
 from batchlas._runtime.settings import mark_used
 from batchlas.exceptions import LinAlgError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from batchlas._backends import Backend
 
@@ -90,26 +90,95 @@ def _converted(backend: Backend, array: Any) -> Any:
     raise TypeError(message)
 
 
-def check_info(backend: Backend | None, a: Any, info: Any) -> None:
-    """Refuse an ``info=`` that cannot receive the status of the stack `a`.
+class Receivers:
+    """The caller's arrays for results (``out=``) and the status (``info=``), checked.
+
+    Parameters
+    ----------
+    backend : Backend or None
+        Of the stack `a`, None for an array that batchlas does not compute on itself.
+    a : array
+    out : array, tuple of (array or None), or None
+    info : array or None
+    results : sequence of ((...), dtype) or None
+        Shape and dtype of each result; None for one that is not computed.
 
     Raises
     ------
     TypeError
-        If it is not an array of the library that holds `a`, or `a` is an array that
-        batchlas does not compute on itself.
+        For what is no array of the library that holds `a`, or if there is no backend.
     ValueError
-        As `batchlas._runtime.info.check_receiver`.
+        For another number of arrays, as `check_receiver` and `check_apart`.
     """
-    if info is None:
-        return
-    if backend is None:
-        message = f"info= is for arrays that batchlas computes on, not {type(a)}"
+
+    def __init__(
+        self,
+        backend: Backend | None,
+        a: Any,
+        out: Any,
+        info: Any,
+        results: Sequence[tuple[tuple[int, ...], Any] | None] = (),
+    ) -> None:
+        if backend is None:
+            _refuse_receivers(a, out=out, info=info)
+            return
+        self._backend = backend
+        self._out = _as_tuple(out, len(results))
+        given: dict[str, tuple[Any, Any]] = {
+            "info": (info, (a.shape[:-2], np.dtype(np.int32)))
+        }
+        given |= {
+            _name(out, at): pair
+            for at, pair in enumerate(zip(self._out, results, strict=True))
+        }
+        used = {name: pair for name, pair in given.items() if pair[0] is not None}
+        for name, (array, wanted) in used.items():
+            _check_library(backend, name, array)
+            if wanted is None:
+                message = f"{name} is for a result that is not computed"
+                raise ValueError(message)
+            check_receiver(backend, a, name, array, *wanted)
+        check_apart(backend, {name: array for name, (array, _) in used.items()})
+
+    def received(self, *results: Any) -> tuple[Any, ...]:
+        """Write results into the caller's arrays; return these, others as they are."""
+        pairs = zip(self._out, results, strict=True)
+        return tuple(
+            result if array is None else _delivered(self._backend, result, array)
+            for array, result in pairs
+        )
+
+
+def _refuse_receivers(a: Any, **receivers: Any) -> None:
+    for name, given in receivers.items():
+        if given is not None:
+            message = f"{name}= is for arrays that batchlas computes on, not {type(a)}"
+            raise TypeError(message)
+
+
+def _as_tuple(out: Any, count: int) -> tuple[Any, ...]:
+    if out is None:
+        return (None,) * count
+    given = out if isinstance(out, tuple) else (out,)
+    if len(given) != count:
+        message = f"out has {len(given)} arrays; results: {count}"
+        raise ValueError(message)
+    return given
+
+
+def _name(out: Any, at: int) -> str:
+    return f"out[{at}]" if isinstance(out, tuple) else "out"
+
+
+def _check_library(backend: Backend, name: str, array: Any) -> None:
+    if backend_of(array) is not backend or not hasattr(array, "strides"):
+        message = f"{name} is a {type(array).__name__}, not a {backend.kind} array"
         raise TypeError(message)
-    if backend_of(info) is not backend or not hasattr(info, "strides"):
-        message = f"info is a {type(info).__name__}, not a {backend.kind} array"
-        raise TypeError(message)
-    check_receiver(backend, a, info)
+
+
+def _delivered(backend: Backend, result: Any, array: Any) -> Any:
+    deliver(backend, result, array)
+    return array
 
 
 def checked_uplo(uplo: str) -> str:

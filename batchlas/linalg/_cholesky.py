@@ -8,7 +8,7 @@ from batchlas._dispatch import backend_of
 from batchlas._ops.potrf import potrf
 from batchlas._ops.quick import quick_potrf
 from batchlas._runtime.errstate import Failure, settle, status_of
-from batchlas.linalg._arguments import check_info, stack_of
+from batchlas.linalg._arguments import Receivers, stack_of
 from batchlas.linalg._elsewhere import elsewhere
 from batchlas.linalg._results import CholeskyExResult
 
@@ -94,7 +94,7 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
 
 
 def cholesky_ex(
-    a: Any, /, *, upper: bool = False, info: Any = None
+    a: Any, /, *, upper: bool = False, out: Any = None, info: Any = None
 ) -> CholeskyExResult:
     """Cholesky factor and status of every matrix of a stack, without raising.
 
@@ -104,6 +104,9 @@ def cholesky_ex(
         As in `cholesky`.
     upper : bool, optional
         As in `cholesky`.
+    out : (..., N, N) array, optional
+        Receives the factor, in the caller's memory, on the device of `a`: written in
+        place at the end, by a copy, and returned. Its dtype is the result's.
     info : (...) array of int32, optional
         Receives the status, in the caller's memory, on the device of `a`; it is
         written in place and returned. Its shape is the batch's.
@@ -120,8 +123,8 @@ def cholesky_ex(
     LinAlgError
         For arrays that are not stacks of square matrices; never for their values.
     ValueError
-        For an `info` that cannot receive the status: another shape, dtype or device,
-        or memory that is read-only or overlaps.
+        For an `out` or `info` of another shape, dtype or device, or in memory that is
+        read-only or overlaps.
     TypeError
         For a dtype or an array type that is not computed.
 
@@ -134,14 +137,15 @@ def cholesky_ex(
     """
     backend = backend_of(a)
     if backend is None:
-        check_info(backend, a, info)
+        Receivers(backend, a, out, info)
         return elsewhere(cholesky_ex, a, upper=upper)  # type: ignore[no-any-return]
     stack = stack_of(backend, a)
     array = stack.array
-    check_info(backend, array, info)
+    receivers = Receivers(backend, array, out, info, [(array.shape, array.dtype)])
     if array.size == 0:
         factor, status = backend.xp.empty_like(array, order="C"), None
     else:
         factor, status = potrf(backend, array, "U" if upper else "L")
     status = status_of(backend, array, (factor,), status)
-    return CholeskyExResult(stack.wrapped(factor), stack.status(backend, status, info))
+    (factor,) = receivers.received(stack.wrapped(factor))
+    return CholeskyExResult(factor, stack.status(backend, status, info))

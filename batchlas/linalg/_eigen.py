@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from batchlas._dispatch import backend_of
 from batchlas._ops.quick import quick_syev
 from batchlas._ops.syev import syev
+from batchlas._runtime.dtypes import REAL_OF
 from batchlas._runtime.errstate import Failure, settle, status_of
-from batchlas.linalg._arguments import check_info, checked_uplo, stack_of
+from batchlas.linalg._arguments import Receivers, checked_uplo, stack_of
 from batchlas.linalg._elsewhere import elsewhere
 from batchlas.linalg._results import EighExResult, EighResult
 
@@ -93,7 +96,9 @@ def eigh(a: Any, UPLO: str = "L") -> Any:
     return EighResult(stack.values(w), stack.wrapped(v))
 
 
-def eigh_ex(a: Any, UPLO: str = "L", *, info: Any = None) -> EighExResult:
+def eigh_ex(
+    a: Any, UPLO: str = "L", *, out: Any = None, info: Any = None
+) -> EighExResult:
     """Eigenvalues, eigenvectors and status of every matrix, without raising.
 
     Parameters
@@ -102,6 +107,9 @@ def eigh_ex(a: Any, UPLO: str = "L", *, info: Any = None) -> EighExResult:
         As in `eigh`.
     UPLO : {"L", "U"}, optional
         As in `eigh`.
+    out : tuple of two arrays or None, optional
+        Receive eigenvalues and eigenvectors, in the caller's memory, on the device of
+        `a`: written in place at the end, by a copy, and returned.
     info : (...) array of int32, optional
         Receives the status, in the caller's memory, on the device of `a`; it is
         written in place and returned. Its shape is the batch's.
@@ -118,8 +126,8 @@ def eigh_ex(a: Any, UPLO: str = "L", *, info: Any = None) -> EighExResult:
     LinAlgError
         For arrays that are not stacks of square matrices; never for their values.
     ValueError
-        For an `UPLO` other than L or U, and for an `info` that cannot receive the
-        status: another shape, dtype or device, or memory that is read-only or overlaps.
+        For an `UPLO` other than L or U; for an `out` or `info` of another shape, dtype
+        or device, or in memory that is read-only or overlaps.
     TypeError
         For a dtype or an array type that is not computed.
 
@@ -132,18 +140,21 @@ def eigh_ex(a: Any, UPLO: str = "L", *, info: Any = None) -> EighExResult:
     """
     backend = backend_of(a)
     if backend is None:
-        check_info(backend, a, info)
+        Receivers(backend, a, out, info)
         return elsewhere(eigh_ex, a, UPLO=UPLO)  # type: ignore[no-any-return]
     uplo = checked_uplo(UPLO)
     stack = stack_of(backend, a)
     array = stack.array
-    check_info(backend, array, info)
+    values = (array.shape[:-1], np.dtype(REAL_OF[array.dtype.char]))
+    results = [values, (array.shape, array.dtype)]
+    receivers = Receivers(backend, array, out, info, results)
     if array.size == 0:
         w, v, status = *_empty(backend, array), None
     else:
         w, v, status = syev(backend, array, uplo, vectors=True)
     status = stack.status(backend, status_of(backend, array, (w, v), status), info)
-    return EighExResult(stack.values(w), stack.wrapped(v), status)
+    w, v = receivers.received(stack.values(w), stack.wrapped(v))
+    return EighExResult(w, v, status)
 
 
 def eigvalsh(a: Any, UPLO: str = "L") -> Any:

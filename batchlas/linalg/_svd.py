@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from batchlas._dispatch import backend_of
 from batchlas._ops.gesvd import gesvd, gesvd_hermitian
 from batchlas._ops.quick import quick_gesvd
+from batchlas._runtime.dtypes import REAL_OF
 from batchlas._runtime.errstate import Failure, settle, status_of
-from batchlas.linalg._arguments import check_info, stack_of
+from batchlas.linalg._arguments import Receivers, stack_of
 from batchlas.linalg._elsewhere import elsewhere
 from batchlas.linalg._results import SVDExResult, SVDResult
 
@@ -112,6 +115,7 @@ def svd_ex(
     full_matrices: bool = True,
     compute_uv: bool = True,
     hermitian: bool = False,
+    out: Any = None,
     info: Any = None,
 ) -> SVDExResult:
     """Singular value decomposition and status of every matrix, without raising.
@@ -122,6 +126,9 @@ def svd_ex(
         As in `svd`.
     full_matrices, compute_uv, hermitian : bool, optional
         As in `svd`.
+    out : tuple of three arrays or None, optional
+        Receive U, S and Vh, in the caller's memory, on the device of `a`: written in
+        place at the end, by a copy, and returned.
     info : (...) array of int32, optional
         Receives the status, in the caller's memory, on the device of `a`; it is
         written in place and returned. Its shape is the batch's.
@@ -139,8 +146,8 @@ def svd_ex(
     LinAlgError
         For arrays that are not stacks of matrices; never for their values.
     ValueError
-        For an `info` that cannot receive the status: another shape, dtype or device,
-        or memory that is read-only or overlaps.
+        For an `out` or `info` of another shape, dtype or device, or in memory that is
+        read-only or overlaps, and for an `out` of what is not computed.
     TypeError
         For a dtype or an array type that is not computed.
 
@@ -153,7 +160,7 @@ def svd_ex(
     """
     backend = backend_of(a)
     if backend is None:
-        check_info(backend, a, info)
+        Receivers(backend, a, out, info)
         return elsewhere(  # type: ignore[no-any-return]
             svd_ex,
             a,
@@ -163,12 +170,14 @@ def svd_ex(
         )
     stack = stack_of(backend, a, square=hermitian)
     job = _job(full_matrices=full_matrices, compute_uv=compute_uv)
-    check_info(backend, stack.array, info)
+    results = _results(stack.array, job)
+    receivers = Receivers(backend, stack.array, out, info, results)
     u, s, vh, status = _decompose(backend, stack.array, job, hermitian=hermitian)
     status = status_of(backend, stack.array, (u, s, vh), status)
     if compute_uv:
         u, vh = stack.wrapped(u), stack.wrapped(vh)
-    return SVDExResult(u, stack.values(s), vh, stack.status(backend, status, info))
+    u, s, vh = receivers.received(u, stack.values(s), vh)
+    return SVDExResult(u, s, vh, stack.status(backend, status, info))
 
 
 def svdvals(x: Any, /) -> Any:
@@ -239,15 +248,25 @@ def _empty(backend: Backend, array: Any, job: str) -> tuple[Any, Any, Any]:
     Either the batch is empty, or M or N is 0 and the square factor of the other side
     is the identity.
     """
-    batch, (m, n) = array.shape[:-2], array.shape[-2:]
-    k = min(m, n)
-    s = backend.xp.empty_like(array.real, shape=(*batch, k), order="C")
-    if job == "none":
+    vectors, (shape, _), others = _results(array, job)
+    s = backend.xp.empty_like(array.real, shape=shape, order="C")
+    if vectors is None or others is None:
         return None, s, None
-    rows, columns = (m, n) if job == "all" else (k, k)
-    u = backend.xp.zeros_like(array, shape=(*batch, m, rows), order="C")
-    vh = backend.xp.zeros_like(array, shape=(*batch, columns, n), order="C")
+    u = backend.xp.zeros_like(array, shape=vectors[0], order="C")
+    vh = backend.xp.zeros_like(array, shape=others[0], order="C")
+    rows, columns = u.shape[-1], vh.shape[-2]
     diagonal = backend.xp.arange(max(rows, columns))
     u[..., diagonal[:rows], diagonal[:rows]] = 1
     vh[..., diagonal[:columns], diagonal[:columns]] = 1
     return u, s, vh
+
+
+def _results(array: Any, job: str) -> tuple[Any, tuple[tuple[int, ...], Any], Any]:
+    """Return shape and dtype of U, S and Vh; None for vectors that are not computed."""
+    batch, (m, n) = array.shape[:-2], array.shape[-2:]
+    k = min(m, n)
+    s = ((*batch, k), np.dtype(REAL_OF[array.dtype.char]))
+    if job == "none":
+        return None, s, None
+    rows, columns = (m, n) if job == "all" else (k, k)
+    return ((*batch, m, rows), array.dtype), s, ((*batch, columns, n), array.dtype)

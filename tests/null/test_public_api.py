@@ -33,12 +33,12 @@ LINALG = {
     "EighExResult": "(eigenvalues, eigenvectors, info)",
     "SVDExResult": "(U, S, Vh, info)",
     "cholesky": "(a, /, *, upper=False)",
-    "cholesky_ex": "(a, /, *, upper=False, info=None)",
+    "cholesky_ex": "(a, /, *, upper=False, out=None, info=None)",
     "eigh": "(a, UPLO='L')",
-    "eigh_ex": "(a, UPLO='L', *, info=None)",
+    "eigh_ex": "(a, UPLO='L', *, out=None, info=None)",
     "eigvalsh": "(a, UPLO='L')",
     "svd": "(a, full_matrices=True, compute_uv=True, hermitian=False)",
-    "svd_ex": "(a, *, full_matrices=True, compute_uv=True, hermitian=False, info=None)",
+    "svd_ex": "(a, *, full_matrices=True, compute_uv=True, hermitian=False, out=None, info=None)",
     "svdvals": "(x, /)",
 }
 PLACES = [(batchlas, TOP), (linalg, LINALG)]
