@@ -6,6 +6,7 @@ from mutation import Mutation
 
 WORKSPACE = "null/test_workspace.py::test_"
 HEALTH = "host/test_health.py::test_"
+OUT = "device/test_out.py::test_"
 
 
 def _mutation(guards, file, old, new, *tests):
@@ -82,6 +83,20 @@ MUTATIONS = (
         "        if self._loan is None or self._arrays is None:\n",
         "        if False:\n",
         WORKSPACE + "release_is_idempotent_and_arrays_end_with_it",
+    ),
+    _mutation(
+        "receivers lie apart",
+        "receive",
+        "if extents[name].may_overlap(extents[other]):",
+        "if False:",
+        OUT + "memory_for_two_results_is_refused",
+    ),
+    _mutation(
+        "a receiver does not share the stack's memory",
+        "receive",
+        '(memory.may_overlap(stack), "overlaps the stack, which is never written"),',
+        "",
+        OUT + "the_stack_s_own_memory_is_refused",
     ),
     _mutation(
         "a wrong BLAS is found",

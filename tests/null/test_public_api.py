@@ -38,7 +38,10 @@ LINALG = {
     "eigh_ex": "(a, UPLO='L', *, out=None, info=None)",
     "eigvalsh": "(a, UPLO='L')",
     "svd": "(a, full_matrices=True, compute_uv=True, hermitian=False)",
-    "svd_ex": "(a, *, full_matrices=True, compute_uv=True, hermitian=False, out=None, info=None)",
+    "svd_ex": (
+        "(a, *, full_matrices=True, compute_uv=True, hermitian=False, "
+        "out=None, info=None)"
+    ),
     "svdvals": "(x, /)",
 }
 PLACES = [(batchlas, TOP), (linalg, LINALG)]
