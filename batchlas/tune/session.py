@@ -16,6 +16,7 @@ from batchlas._runtime.settings import scoped_env
 from batchlas._select.sources import kernels_hash
 from batchlas._select.store import swap_builtin
 from batchlas.tune import ledger
+from batchlas.tune.grid import size, size_keys
 from batchlas.tune.refine import between
 from batchlas.tune.times import duration
 from batchlas.tune.timing import SLOW, time_cell
@@ -150,6 +151,7 @@ class Session:
             candidates(cell),
             budget_s=fidelity / 1e3,
             expected=self._expected(cell),
+            forecast=self._forecast(cell),
         )
         for choice, why in timing.notes.items():
             if not why.startswith(SLOW):
@@ -180,10 +182,40 @@ class Session:
                 return {c: ms for c, ms in record.times.items() if ms is not None}
         return {}
 
+    def _forecast(self, cell: Cell) -> dict[str, float]:
+        """Return what candidates will take at least: a smaller shape's time, scaled.
+
+        A kernel that is at its best with many small matrices may take minutes for a
+        large one, and nothing can stop it then.
+        """
+        found: dict[str, tuple[float, float]] = {}
+        for record in self._records.values():
+            ratio = work_ratio(cell, record)
+            if ratio < 1:
+                continue
+            for name, ms in record.times.items():
+                if ms is not None and ratio < found.get(name, (math.inf, 0))[0]:
+                    found[name] = ratio, ms * ratio
+        return {name: ms for name, (_, ms) in found.items()}
+
     def summary(self) -> str:
         """Return one line on what this run has done."""
         took = duration(time.monotonic() - self._start)
         return f"{self._measured} shapes measured in {took}"
+
+
+def work_ratio(cell: Cell, record: Record) -> float:
+    """Return how many times the work of a record a cell has; 0 for another group."""
+    mine, other = cell.call._asdict(), record.key
+    sizes = {"batch", *size_keys(cell.call)}
+    if (record.op, record.device) != (cell.spec.op, cell.target.device.key):
+        return 0.0
+    if any(other.get(key) != value for key, value in mine.items() if key not in sizes):
+        return 0.0
+    order = size(cell.call) / min(int(other[key]) for key in size_keys(cell.call))
+    if any(mine[key] != order * int(other[key]) for key in size_keys(cell.call)):
+        return 0.0  # another aspect
+    return order**3 * mine["batch"] / int(other["batch"])  # type: ignore[no-any-return]
 
 
 @contextmanager

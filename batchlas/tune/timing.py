@@ -79,6 +79,7 @@ def time_cell(
     *,
     budget_s: float = 0.1,
     expected: Mapping[str, float] | None = None,
+    forecast: Mapping[str, float] | None = None,
 ) -> Timing:
     """Time the candidates of one table key.
 
@@ -93,8 +94,11 @@ def time_cell(
     expected : mapping of str to float, optional
         What they took elsewhere: the fastest goes first, so that hopeless ones are
         known early.
+    forecast : mapping of str to float, optional
+        Milliseconds that they will take at least; what is hopeless by that and takes
+        seconds is not run at all.
     """
-    likely = expected or {}
+    likely, least = expected or {}, forecast or {}
     ordered = sorted(candidates, key=lambda c: likely.get(str(c), np.inf))
     host = PROBLEMS[cell.spec.op].make(cell.call, np.random.default_rng(0))
     a = cell.target.place(host)
@@ -103,6 +107,7 @@ def time_cell(
     for choice in ordered:
         best = min((racer.ms for racer in racers), default=np.inf)
         try:
+            _check_forecast(least.get(str(choice), 0.0), HOPELESS * best)
             ms = _enter(cell, choice, (host, a), HOPELESS * best)
         except _DroppedError as dropped:
             result.drop(choice, str(dropped))
@@ -119,6 +124,14 @@ def time_cell(
 
 class _DroppedError(Exception):
     """A candidate leaves the race; the text says why."""
+
+
+def _check_forecast(ms: float, limit_ms: float) -> None:
+    """Drop a candidate that is not worth the seconds that it would take."""
+    if ms > max(_SLOW_MS, limit_ms):
+        message = f"{SLOW}: {ms:.3g} ms, by a smaller shape, is over {HOPELESS:g} times"
+        message += " the best"
+        raise _DroppedError(message)
 
 
 def _enter(

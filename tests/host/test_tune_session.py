@@ -108,6 +108,24 @@ def test_a_second_run_has_nothing_to_measure(path, problem):
     assert path.read_text().splitlines() == lines
 
 
+def test_the_forecast_grows_with_the_work_and_stays_in_its_group(path, problem):
+    session(path).run(grid(orders=(2, 4), batches=(1, 16)))
+    run = session(path)
+    (asked,) = grid(orders=(64,), batches=(16,))
+    here = next(
+        record
+        for record in ledger.read(path)
+        if (record.key["n"], record.key["batch"]) == (4, 16)
+    )
+    forecast = run._forecast(asked)
+    assert forecast == {
+        name: ms * 16**3 for name, ms in here.times.items() if ms is not None
+    }
+    (smaller,) = grid(orders=(1,), batches=(1,))
+    (other,) = grid(orders=(64,), batches=(16,), dtypes=("float32",))
+    assert run._forecast(smaller) == run._forecast(other) == {}
+
+
 def test_an_interrupted_run_goes_on_where_it_stopped(path, problem, monkeypatch):
     whole = path.with_name("whole.jsonl")
     session(whole).run(grid())

@@ -52,6 +52,19 @@ def test_a_slow_candidate_that_had_to_run_keeps_its_time(monkeypatch):
     assert result.notes == {}
 
 
+def test_what_would_take_minutes_by_a_smaller_shape_is_not_run(monkeypatch):
+    problem = tune_cases.install(monkeypatch, lambda _choice, _call: 1.0)
+    result = time_cell(
+        cell(batch=1),
+        (Vendor(), Lane(4), Lane(8)),
+        expected={"vendor": 1.0},
+        forecast={"lane:width=4": 9e4, "lane:width=8": 900.0, "vendor": 9e4},
+    )
+    assert result.times["lane:width=4"] is None
+    assert result.notes["lane:width=4"].startswith(SLOW)
+    assert {name for name, _ in problem.runs} == {"vendor", "lane:width=8"}
+
+
 def test_a_candidate_that_raises_does_not_end_the_run(monkeypatch):
     def cost(choice, _call):
         if choice == Lane(8):

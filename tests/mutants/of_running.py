@@ -1,4 +1,4 @@
-"""Guards of arguments, errors, kernels and the vendors' routines."""
+"""Guards of arguments, errors, kernels, the tuner and the vendors' routines."""
 
 from __future__ import annotations
 
@@ -367,9 +367,21 @@ VENDOR_GUARDS = (
     ),
 )
 
+TUNER_GUARDS = (
+    _mutation(
+        "what would take minutes is not timed",
+        "tune/timing.py",
+        "if ms > max(_SLOW_MS, limit_ms):",
+        "if False:",
+        "host/test_tune_timing.py::"
+        "test_what_would_take_minutes_by_a_smaller_shape_is_not_run",
+    ),
+)
+
 MUTATIONS = (
     *ARGUMENT_GUARDS,
     *ERROR_GUARDS,
     *KERNEL_GUARDS,
     *VENDOR_GUARDS,
+    *TUNER_GUARDS,
 )
