@@ -27,7 +27,7 @@ SECONDS = 300
 FAILED = 1  # pytest's code for tests that ran and failed; others are faults of ours
 
 
-def run_tests(tree, tests):
+def run_tests(tree, tests, seconds=SECONDS):
     """Return pytest's exit code and its output; None where it had to be killed."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
     command += ["-m", "not slow", "--no-header", *(f"tests/{test}" for test in tests)]
@@ -42,10 +42,10 @@ def run_tests(tree, tests):
             cwd=tree,
             env=environment,
             text=True,
-            timeout=SECONDS,
+            timeout=seconds,
         )
     except subprocess.TimeoutExpired:
-        return None, f"killed after {SECONDS} s"
+        return None, f"killed after {seconds} s"
     return done.returncode, done.stdout + done.stderr
 
 
@@ -91,7 +91,7 @@ def main(words):
     with tempfile.TemporaryDirectory(prefix="batchlas-mutants-") as folder:
         tree = copy_of_the_tree(Path(folder))
         tests = dict.fromkeys(test for each in mutations for test in each.tests)
-        code, output = run_tests(tree, tests)
+        code, output = run_tests(tree, tests, 6 * SECONDS)
         if code != 0:
             print(output, "\nthe tests must pass before anything is broken")
             return 2
