@@ -148,4 +148,6 @@ _pool = process_wide("usm", _Pool)
 
 def reused_memory(nbytes: int, usm_type: str, queue: Any) -> Any:
     """Return at least `nbytes` uninitialised bytes, on kept memory if there is some."""
-    return _pool.lend(nbytes, (usm_type, queue))
+    # dpnp views a whole block as elements of the array on it, whatever they are.
+    whole = -(-nbytes // ALIGNMENT) * ALIGNMENT
+    return _pool.lend(whole, (usm_type, queue))

@@ -85,6 +85,18 @@ def test_memory_stays_with_whoever_owns_it(queue, owner):
     assert address(empty(queue)) == taken
 
 
+def test_memory_of_any_size_serves_any_dtype(queue):
+    """dpnp copies whole blocks to the host, counted in elements of the array."""
+    first = empty(queue, SMALLEST_BYTES + 36, dtype=np.float32)
+    kept = address(first)
+    del first
+    gc.collect()
+    again = empty(queue, SMALLEST_BYTES, dtype=np.complex128)
+    assert address(again) == kept
+    again[...] = 2
+    assert (dpnp.asnumpy(again) == 2).all()
+
+
 def test_memory_is_not_handed_to_another_queue_or_kind(queue):
     first = empty(queue)
     kept = address(first)
