@@ -48,3 +48,8 @@ class Mutation:
             message = f"{self.guards}: {count} times in {self.path}: {self.old!r}"
             raise ValueError(message)
         return text.replace(self.old, self.new)
+
+
+def mutation(guards, file, old, new, *tests):
+    """Return a mutation of a file of the package."""
+    return Mutation(guards, file, old, new, tests)

@@ -2,75 +2,71 @@
 
 from __future__ import annotations
 
-from mutation import Mutation
+from mutation import mutation
 
 PROCESSES = "host/test_processes.py::"
 QUICK = "host/test_quick.py::"
 REUSE = "null/test_reuse.py::"
 
 
-def _mutation(guards, file, old, new, *tests):
-    return Mutation(guards, file, old, new, tests)
-
-
 MUTATIONS = (
-    _mutation(
+    mutation(
         "the short way takes what is finite",
         "_vendor/lapack_quick.py",
         "        if not _is_finite(a):\n            return None\n",
         "",
         QUICK + "test_lapack_sees_no_matrix_that_is_not_finite",
     ),
-    _mutation(
+    mutation(
         "the short way takes what does not fail",
         "_vendor/lapack_quick.py",
         "        if not _is_finite(told):\n            return None\n",
         "",
         QUICK + "test_failures_are_told_as_ever",
     ),
-    _mutation(
+    mutation(
         "the short way heeds pins",
         "_select/decision.py",
         "if pins.are_scoped() or now.select_trace",
         "if now.select_trace",
         QUICK + "test_pins_trace_and_settings_are_heeded",
     ),
-    _mutation(
+    mutation(
         "the short way gives way to a trace",
         "_select/decision.py",
         "or now.select_trace or now.coverage_out is not None",
         "",
         QUICK + "test_pins_trace_and_settings_are_heeded",
     ),
-    _mutation(
+    mutation(
         "the short way follows the settings",
         "_ops/quick.py",
         "key = (a.dtype, a.shape, option, standing)",
         "key = (a.dtype, a.shape, option)",
         QUICK + "test_pins_trace_and_settings_are_heeded",
     ),
-    _mutation(
+    mutation(
         "a forked child forgets the short way",
         "_ops/quick.py",
         "in_forked_child(self.forget)",
         "pass",
         PROCESSES + "test_a_forked_child_says_once_that_it_has_no_kernels",
     ),
-    _mutation(
+    mutation(
         "kept memory fits what is asked for",
         "_runtime/reuse.py",
         "if count <= self._blocks[at].size <= _SLACK * count:",
         "if count <= self._blocks[at].size:",
         REUSE + "test_much_larger_memory_is_not_handed_out",
     ),
-    _mutation(
+    mutation(
         "kept memory is bounded",
         "_runtime/reuse.py",
         "while sum(each.size for each in self._blocks) > MOST_KEPT_BYTES:",
         "while False:",
         REUSE + "test_no_more_than_the_limit_is_kept",
     ),
-    _mutation(
+    mutation(
         "memory is lent once",
         "_runtime/reuse.py",
         "return self._blocks.pop(at)",
