@@ -66,6 +66,7 @@ class Dialect:
     quotient = "({a} / {b})"  # of non-negative integers
     prefetch = ""  # asks for a cache line from {place} on, of {count} elements
     has_tiles = False  # transposed tiles of vectors, by `load_vector` and the like
+    shuffle = ""  # a vector of the {lanes} of {a} and {b}, b's counted on from a's
     local_is_argument = False  # work-group memory comes with the launch
     local_form = ""  # declares an array of the work-group
     float_suffix = ""  # of functions that take float

@@ -36,6 +36,9 @@ class OpenCL(Dialect):
     memory_bool = "uchar"
     prefetch = "prefetch(&{place}, {count});"
     has_tiles = True
+    # Written as (float8)(a.s0, b.s0, ...) it would be taken apart into its numbers, and
+    # the rounds of a transposition melt into something twice as slow.
+    shuffle = "__builtin_shufflevector({a}, {b}, {lanes})"
     uniform_exit = True
     group_id = "get_group_id(0)"
     local_id = "get_local_id(0)"

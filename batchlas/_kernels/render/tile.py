@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from batchlas._kernels.render.lower import Lowering
     from batchlas._kernels.render.values import Env, Scope
 
+_NEAR_BYTES = 16  # shuffles within so many are the fastest that vector units have
+
 
 class Tiles:
     """Finds and prints the tiles of one kernel."""
@@ -34,6 +36,7 @@ class Tiles:
         self.lanes = lowering.plan.lanes
 
         self._kind = ""
+        self._near = 1
 
     def starts(self, block: Block, at: int, scope: Scope) -> bool:
         """Return whether the statements from `at` on are a whole tile."""
@@ -96,7 +99,9 @@ class Tiles:
         run = block[at:end]
         access = _access(run[0])
         assert access is not None
-        self._kind = self.session.dialect.type_of(access[0].dtype.real, self.lanes)
+        real = access[0].dtype.real
+        self._kind = self.session.dialect.type_of(real, self.lanes)
+        self._near = min(_NEAR_BYTES // real.itemsize, self.lanes)
         if isinstance(run[0], Let):
             return self._load(run, scope), end
         self._store(run, scope)
@@ -164,23 +169,34 @@ class Tiles:
         """Print the transposition of a square tile; return the names of its columns.
 
         In each round, blocks off the diagonal change places: halves, then quarters.
+        Within 16 bytes two rows are interleaved instead. That comes to the same after
+        the last round, and a processor has one instruction for each new row.
         """
-        half, lanes = self.lanes // 2, range(self.lanes)
+        half = self.lanes // 2
         while half:
             turned = list(rows)
-            for i in lanes:
+            low, high = self._picks(half)
+            for i in range(self.lanes):
                 if not i & half:
                     a, b = rows[i], rows[i + half]
-                    low = [(b, c - half) if c & half else (a, c) for c in lanes]
-                    high = [(b, c) if c & half else (a, c + half) for c in lanes]
-                    turned[i] = self._mixed(low)
-                    turned[i + half] = self._mixed(high)
+                    turned[i] = self._mixed(a, b, low)
+                    turned[i + half] = self._mixed(a, b, high)
             rows, half = turned, half // 2
         return rows
 
-    def _mixed(self, picks: list[tuple[str, int]]) -> str:
-        texts = ", ".join(f"{name}.s{lane:x}" for name, lane in picks)
-        return self._named("tile", f"({self._kind})({texts})")
+    def _picks(self, half: int) -> tuple[list[int], list[int]]:
+        """Return the lanes of both new rows, those of the second old row counted on."""
+        lanes, near = self.lanes, self._near
+        if half < near:
+            low = [c - c % near + c % near // 2 + c % 2 * lanes for c in range(lanes)]
+            return low, [c + near // 2 for c in low]
+        low = [lanes + c - half if c & half else c for c in range(lanes)]
+        return low, [c + half for c in low]
+
+    def _mixed(self, a: str, b: str, picks: list[int]) -> str:
+        lanes = ", ".join(map(str, picks))
+        text = self.session.dialect.shuffle.format(a=a, b=b, lanes=lanes)
+        return self._named("tile", text)
 
     def _named(self, base: str, text: str) -> str:
         name = self.session.names.fresh(base)
