@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from batchlas._runtime.devices import Device, host_cpu_key, host_cpu_name
+from batchlas._runtime.devices import (
+    CACHE_LINE_BYTES,
+    Device,
+    host_cpu_key,
+    host_cpu_name,
+)
 from batchlas._runtime.layout import Extent
 from batchlas._runtime.lease import ALIGNMENT
 from batchlas._runtime.reuse import reused_bytes
@@ -24,8 +29,6 @@ if TYPE_CHECKING:
 kind = "numpy"
 xp = np
 spoils_failures = False
-
-_CACHE_LINE = 64
 
 
 def lift(a: Any) -> tuple[NDArray[Any], Callable[[Any], Any] | None]:
@@ -85,8 +88,8 @@ def empty(
     Kernels store whole vectors past the caches, which needs their alignment.
     """
     count = math.prod(shape) * dtype.itemsize
-    memory = reused_bytes(count + _CACHE_LINE)
-    start = -memory.ctypes.data % _CACHE_LINE
+    memory = reused_bytes(count + CACHE_LINE_BYTES)
+    start = -memory.ctypes.data % CACHE_LINE_BYTES
     return memory[start : start + count].view(dtype).reshape(shape)
 
 

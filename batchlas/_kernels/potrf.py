@@ -7,8 +7,10 @@ The schedule makes the batch axis the lanes of vectors, so a vector register hol
 element of several matrices. Matrices are read and written in runs of consecutive
 elements, one run per vector, which the OpenCL renderer prints as a transposed tile.
 
-Up to order 8 all loops are written out and every element has a name; above, the matrix
-is an array in private memory, since unrolled code would take seconds to compile.
+Up to order 16 all loops are written out and every element has a name, so that a matrix
+is written as one sequence of whole vectors, with nothing to compute above the diagonal.
+Above, the matrix is an array in private memory, since unrolled code would take seconds
+to compile.
 """
 
 from __future__ import annotations
@@ -19,12 +21,15 @@ from batchlas._kernels.build import KernelBuilder
 from batchlas._kernels.functions import conj, minimum
 from batchlas._kernels.ir import INDEX, Const, DType, Expr, Kernel, Operand, as_expr
 from batchlas._kernels.limits import TILE, padded
-from batchlas._kernels.potrf_tiles import UNROLLED, Factorisation
+from batchlas._kernels.potrf_tiles import Factorisation
+from batchlas._runtime.devices import CACHE_LINE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-_LINE_BYTES = 64
+UNROLLED = 16
+"""Largest order whose loops are written out."""
+
 _MOST_HALF_LINES = 4
 
 
@@ -114,7 +119,7 @@ class _Potrf:
         self.n, self.dtype, self.uplo, self.ahead = n, dtype, uplo, ahead
         # Read by vectors. Written likewise where that leaves few lines half written,
         # else by cache lines: in pieces they cost ten times as much.
-        line = _LINE_BYTES // dtype.itemsize
+        line = CACHE_LINE_BYTES // dtype.itemsize
         by_lines = multiple_of > _MOST_HALF_LINES and n % line == 0
         self.run, self.line = run, max(run, line) if by_lines else run
         k = self.k = KernelBuilder(f"potrf_{uplo}{n}_{dtype.value}")
@@ -127,14 +132,15 @@ class _Potrf:
             _Named(self._read_named) if self.unrolled else _Panels(k, padded(n), dtype)
         )
         self.unwritten = list(self._runs(self.line)) if self.unrolled else []
-        self.tiles = Factorisation(k, n, dtype, self.w, counts=False)
+        self.tiles = Factorisation(
+            k, n, dtype, self.w, counts=False, unrolled=self.unrolled
+        )
 
     def kernel(self) -> Kernel:
         """Write the whole kernel."""
         with self.k.weak(self.nb, "b") as self.b:
             if self.unrolled:
-                self._prefetch(0, self.n)
-                bad = self.tiles.write(finish=self._write_named)
+                bad = self.tiles.write(self._prefetch_named, self._write_named)
             elif self.uplo == "L":
                 bad = self.tiles.write(self._read_rows, self._write_rows)
             else:
@@ -152,6 +158,16 @@ class _Potrf:
         if self.ahead:
             following = self.b + self.ahead
             self.k.prefetch(self.a, (following, row, 0), rows * self.n)
+
+    def _prefetch_named(self, i: Operand) -> None:
+        """Ask for the part of a row of tiles, or for all at once if lines are shared.
+
+        All at once, a processor waits for some of them.
+        """
+        if TILE * self.n * self.dtype.itemsize % CACHE_LINE_BYTES == 0:
+            self._prefetch(TILE * i, min(TILE, self.n - TILE * cast("int", i)))
+        elif i == 0:
+            self._prefetch(0, self.n)
 
     # small orders, written out
 

@@ -19,11 +19,14 @@ from batchlas._kernels.build import KernelBuilder
 from batchlas._kernels.functions import conj, minimum, where
 from batchlas._kernels.ir import INDEX, Const, DType, Expr, Kernel, Operand, as_expr
 from batchlas._kernels.limits import TILE, padded
-from batchlas._kernels.potrf_tiles import UNROLLED, Factorisation
+from batchlas._kernels.potrf_tiles import Factorisation
 from batchlas._kernels.walk import fold
 
 if TYPE_CHECKING:
     from batchlas._kernels.build import Ref
+
+UNROLLED = 8
+"""Largest order whose loops are written out."""
 
 
 def potrf(n: int, dtype: DType, uplo: str, threads: int) -> Kernel:
@@ -124,7 +127,8 @@ class _Interleaved:
                 x = k.let(self.w[thread * n**2 + (row * n + column)], "x")
                 w[i // TILE, i % TILE, j] = self._turned(x)
         k.barrier()
-        bad = Factorisation(k, n, self.dtype, w, counts=True).write()
+        tiles = Factorisation(k, n, self.dtype, w, counts=True, unrolled=True)
+        bad = tiles.write()
         for i in range(n):
             for j in range(n):
                 row, column = (i, j) if self.uplo == "L" else (j, i)
@@ -187,7 +191,9 @@ class _Interleaved:
                 self.w[_packed(row, column), matrix] = value
         k.barrier()
         w = _Packed(self.w, thread)
-        bad = Factorisation(k, self.n, self.dtype, w, counts=True).write()
+        n, dtype = self.n, self.dtype
+        tiles = Factorisation(k, n, dtype, w, counts=True, unrolled=False)
+        bad = tiles.write()
         k.barrier()
         with k.weak(self.n**2, "x") as x:
             flat = x * threads + thread

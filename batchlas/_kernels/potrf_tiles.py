@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 
 _Tile: TypeAlias = "dict[tuple[int, int], Ref]"
 
-UNROLLED = 8
-"""Largest order whose loops are written out."""
-
 # The copies of four rows of these orders are written out; of others, compilers make
 # something slow.
 _WRITTEN_OUT = 16
@@ -55,14 +52,22 @@ class Factorisation:
 
     With `counts` the status is the order of the first leading minor that is not
     positive definite, or 0. Without, it is 1 for any such minor: in vectors the
-    comparisons at every pivot took half the time of an 8x8 factorisation.
+    comparisons at every pivot took half the time of an 8x8 factorisation. If
+    `unrolled`, all loops are written out.
     """
 
     def __init__(
-        self, k: KernelBuilder, n: int, dtype: DType, w: Elements, *, counts: bool
+        self,
+        k: KernelBuilder,
+        n: int,
+        dtype: DType,
+        w: Elements,
+        *,
+        counts: bool,
+        unrolled: bool,
     ) -> None:
         self.k, self.n, self.dtype, self.w, self.counts = k, n, dtype, w, counts
-        self.unrolled = n <= UNROLLED
+        self.unrolled = unrolled
         self.order = padded(n)
         # of the factor's diagonal
         self.inverses: Ref | dict[Operand, Expr] = (

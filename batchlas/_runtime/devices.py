@@ -11,6 +11,9 @@ import platform
 from dataclasses import dataclass
 from functools import cache
 
+CACHE_LINE_BYTES = 64
+"""Of the caches of every processor whose memory kernels work in."""
+
 
 @dataclass(frozen=True, slots=True)
 class Device:

@@ -23,15 +23,13 @@ from batchlas._kernels.ir import (
 from batchlas._kernels.render.rendered import RenderError
 from batchlas._kernels.render.values import Value, bare
 from batchlas._kernels.walk import const_int, fold, post_order
+from batchlas._runtime.devices import CACHE_LINE_BYTES
 
 if TYPE_CHECKING:
     from batchlas._kernels.ir import Prefetch
     from batchlas._kernels.render.expressions import Expressions
     from batchlas._kernels.render.session import Session
     from batchlas._kernels.render.values import Env
-
-
-LINE_BYTES = 64  # of the caches of all CPUs that this runs on
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +252,7 @@ class Memory:
     def prefetch(self, stmt: Prefetch, env: Env) -> None:
         """Write a loop over the cache lines of what each lane will read."""
         session, dtype = self.session, stmt.buffer.dtype
-        per_line = LINE_BYTES // dtype.itemsize
+        per_line = CACHE_LINE_BYTES // dtype.itemsize
         cells = self.cells(stmt.buffer, stmt.index, env)
         starts, count = cells.subscripts, stmt.count
         if env.vector is not None and len(starts) > 1:
@@ -267,7 +265,7 @@ class Memory:
             with session.writer.block(header):
                 at = replace(cells, subscripts=(f"{start} + ({line} * {per_line})",))
                 form = session.dialect.prefetch
-                reals = LINE_BYTES // dtype.real.itemsize
+                reals = CACHE_LINE_BYTES // dtype.real.itemsize
                 place = self._places(at, 0)[0]
                 session.writer.line(form.format(place=place, count=reals))
 

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 
 from batchlas._kernels.affine import linear
 from batchlas._kernels.ir import Let, Load, MemSpace, Store
-from batchlas._kernels.render.memory import LINE_BYTES, flat_index
+from batchlas._kernels.render.memory import flat_index
 from batchlas._kernels.render.values import Value
 from batchlas._kernels.walk import fold
+from batchlas._runtime.devices import CACHE_LINE_BYTES
 
 if TYPE_CHECKING:
     from batchlas._kernels.ir import Block, Buffer, Expr, Stmt
@@ -67,7 +68,7 @@ class Tiles:
         stmt, width = block[at], self._width(block[at])
         if not isinstance(stmt, Store) or not self._streams(stmt):
             return 1
-        tiles = LINE_BYTES // (width * stmt.buffer.dtype.itemsize)
+        tiles = CACHE_LINE_BYTES // (width * stmt.buffer.dtype.itemsize)
         whole = self._is_run(block, at, tiles * width, scope.first)
         return tiles if whole and self._is_aligned(stmt, tiles * width) else 1
 

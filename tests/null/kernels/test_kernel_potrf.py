@@ -101,9 +101,10 @@ def test_loops_stay_loops_above_the_unrolled_order():
     assert len(text(64)) < 1.1 * len(text(32))
 
 
-@pytest.mark.parametrize("n", [3, 8])
-@pytest.mark.parametrize("dtype", ["float64", "complex128"])
-def test_the_next_vector_is_prefetched_line_by_line(dtype, n):
+@pytest.mark.parametrize(
+    ("n", "dtype"), [(3, "float64"), (5, "float64"), (3, "complex128")]
+)
+def test_the_next_vector_is_prefetched_line_by_line(n, dtype):
     source = text(n, dtype, ahead=4)
     (line,) = [each for each in source.splitlines() if "prefetch(" in each]
     number = 2 if dtype == "complex128" else 1
@@ -116,12 +117,15 @@ def test_the_next_vector_is_prefetched_line_by_line(dtype, n):
     assert "prefetch" not in text(n, dtype)
 
 
-def test_of_larger_matrices_the_next_rows_are_prefetched():
+@pytest.mark.parametrize(("n", "parts"), [(8, 2), (14, 4), (16, 4), (32, 1), (36, 1)])
+def test_of_larger_matrices_the_next_rows_are_prefetched(n, parts):
     """A row of tiles of each lane at a time, while its predecessor is factored."""
-    lines = text(16, ahead=4).splitlines()
+    lines = text(n, ahead=4).splitlines()
     headers = [a for a, b in pairwise(lines) if "prefetch(" in b]
-    assert len(headers) == 4
-    assert all(f"< {4 * 16 * 8 // 64};" in each for each in headers)
+    assert len(headers) == 4 * parts
+    rows = [4] * parts if n != 14 else [4, 4, 4, 2]
+    for at, each in enumerate(headers):
+        assert f"< {-(-rows[at // 4] * n * 8 // 64)};" in each
 
 
 def stores(n, dtype, width):
