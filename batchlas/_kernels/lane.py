@@ -71,11 +71,11 @@ def potrf(
     kernel = _potrf_kernel(queue, stack.shape[-1], dtype, uplo, width, ahead)
     failed = launch_vectors(kernel, arrays, width, scratch=scratch)
     if failed:
-        _count_minors(arrays[1], arrays[2])
+        count_minors(arrays[1], arrays[2])
     return failed
 
 
-def _count_minors(factor: NDArray[Any], info: NDArray[np.int32]) -> None:
+def count_minors(factor: NDArray[Any], info: NDArray[np.int32]) -> None:
     """Replace the kernel's mark by the order of the first minor that failed."""
     failed = np.flatnonzero(info)
     roots = np.diagonal(factor, axis1=-2, axis2=-1)[failed].real

@@ -52,4 +52,4 @@ SM90_CORES = (
 )
 OPENCL = Renderer("opencl", vector_widths=(2, 4, 8, 16))
 CUDA = Renderer("cuda", shared_max=49152, has_warp=True, tensor_cores=SM90_CORES)
-DPEX = Renderer("dpex")
+DPEX = Renderer("dpex", vector_widths=(2, 4, 8, 16))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from batchlas._kernels.ir import Kernel
+    from batchlas._kernels.target import Renderer
     from batchlas._runtime.lease import Allocate, Layout
 
     # Runs a compiled kernel with its arguments in order, and waits for it.
@@ -30,19 +31,25 @@ if TYPE_CHECKING:
 def compile_vectors(queue: Any, kernel: Kernel, width: int) -> Launch:
     """Return a kernel compiled, its axis ``b`` as vectors of `width` lanes."""
     from batchlas._kernels.compile import compile_opencl, launch_opencl
-    from batchlas._kernels.driver import apply_asked
-    from batchlas._kernels.options import Split, Target
     from batchlas._kernels.render import Passing, render
-    from batchlas._kernels.schedule import Scheduler
     from batchlas._kernels.target import OPENCL
 
-    scheduler = Scheduler(kernel, OPENCL)
+    optimised = schedule_vectors(kernel, width, OPENCL)
+    compiled = compile_opencl(render(optimised, OPENCL, Passing.ADDRESS), queue)
+    return partial(launch_opencl, compiled, queue)
+
+
+def schedule_vectors(kernel: Kernel, width: int, target: Renderer) -> Kernel:
+    """Return a kernel with its axis ``b`` as vectors of `width` lanes."""
+    from batchlas._kernels.driver import apply_asked
+    from batchlas._kernels.options import Split, Target
+    from batchlas._kernels.schedule import Scheduler
+
+    scheduler = Scheduler(kernel, target)
     scheduler.convert_loop_to_global()
     batch = [axis.name for axis in scheduler.rngs()].index("b")
     apply_asked(scheduler, (Split(batch, width, Target.VECTOR),))
-    optimised = scheduler.get_optimized_ast(kernel.info.name)
-    compiled = compile_opencl(render(optimised, OPENCL, Passing.ADDRESS), queue)
-    return partial(launch_opencl, compiled, queue)
+    return scheduler.get_optimized_ast(kernel.info.name)
 
 
 def vector_scratch(
@@ -94,7 +101,7 @@ def launch_vectors(
     bool
         Whether a matrix failed.
     """
-    for part in _parts(len(arrays[0]), width):
+    for part in parts_of(len(arrays[0]), width):
         views = tuple(array[part] for array in arrays)
         if len(views[0]) < width:
             padded = scratch or [
@@ -107,7 +114,7 @@ def launch_vectors(
     return bool(arrays[-1].max())
 
 
-def _parts(batch: int, width: int) -> list[slice]:
+def parts_of(batch: int, width: int) -> list[slice]:
     """Return the parts of a batch to launch: whole vectors, then the last vector.
 
     The last vector begins where it ends with the batch, so it computes some matrices

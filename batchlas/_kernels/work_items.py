@@ -1,4 +1,4 @@
-"""Kernels of one matrix per work-item: rendered for numba-dpex, run on dpnp arrays.
+"""Kernels of one matrix, or one vector of them, per work-item: run by numba-dpex.
 
 A kernel's arguments are the batch, its other scalars, and its arrays, the input first.
 """
@@ -13,6 +13,7 @@ from batchlas._kernels.compile import launch_dpex
 from batchlas._kernels.render import render
 from batchlas._kernels.schedule import Scheduler
 from batchlas._kernels.target import DPEX
+from batchlas._kernels.vectors import schedule_vectors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +29,11 @@ def render_items(kernel: Kernel) -> Rendered:
     return render(scheduler.get_optimized_ast(kernel.info.name), DPEX)
 
 
+def render_vectors(kernel: Kernel, width: int) -> Rendered:
+    """Return the text of a kernel, its axis ``b`` as vectors of `width` lanes."""
+    return render(schedule_vectors(kernel, width, DPEX), DPEX)
+
+
 def launch_items(
     rendered: Rendered, arrays: Sequence[Any], scalars: Sequence[Any] = ()
 ) -> None:
@@ -39,19 +45,17 @@ def launch_items(
 def flat(array: Any) -> Any:
     """Return the memory of an array as the kernel sees it: pairs of reals if complex.
 
-    dpnp's own constructor cannot view one dtype as another at an offset.
+    It stays dpctl's array: to wrap it in one of dpnp takes longer than to make it.
     """
-    import dpnp
     from dpctl import tensor
 
     usm = array.get_array()
     facts = usm.__sycl_usm_array_interface__
     parts = 2 if array.dtype.kind == "c" else 1
     real = np.dtype(f"{array.dtype.kind.replace('c', 'f')}{array.itemsize // parts}")
-    numbers = tensor.usm_ndarray(
+    return tensor.usm_ndarray(
         (parts * array.size,),
         dtype=real,
         buffer=usm.usm_data,
         offset=parts * facts["offset"],
     )
-    return dpnp.asarray(numbers)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from batchlas import _select as select
-from batchlas._backends import any_failed, borrowed, in_host_memory, stacked
+from batchlas._backends import borrowed, in_host_memory, stacked
 from batchlas._kernels import lane
 from batchlas._kernels.limits import fits_in_private_memory
 from batchlas._kernels.renderer_choice import DPEX, renderer_for
@@ -157,8 +157,8 @@ def _launch_lane(
         from batchlas._kernels import lane_dpex
 
         with borrowed(backend, a, _lane_scratch(call, width, device)) as room:
-            lane_dpex.potrf(stacked(arrays, axes, batch), uplo, width, device, room)
-        failed = any_failed(backend, info)
+            views = stacked(arrays, axes, batch)
+            failed = lane_dpex.potrf(views, uplo, width, device, room)
     else:
         queue = backend.queue(a)
         with borrowed(backend, a, _lane_scratch(call, width, None)) as room:

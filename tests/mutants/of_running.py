@@ -146,7 +146,7 @@ KERNEL_GUARDS = (
     mutation(
         "a failed minor is counted",
         "_kernels/lane.py",
-        "        _count_minors(arrays[1], arrays[2])\n",
+        "        count_minors(arrays[1], arrays[2])\n",
         "        pass\n",
         LANE + "test_one_bad_matrix",
     ),

@@ -93,5 +93,8 @@ def _parameters(session: Session, args: list[Arg]) -> list[str]:
 
 
 def _local_arg(array: LocalArray) -> Arg:
-    count = array.count * array.lanes
-    return Arg(array.name, ArgKind.LOCAL, array.dtype, is_written=True, count=count)
+    if array.lanes > 1:
+        msg = "numba-dpex has no vectors in the memory of a work-group"
+        raise RenderError(msg)
+    dtype, count = array.dtype, array.count
+    return Arg(array.name, ArgKind.LOCAL, dtype, is_written=True, count=count)

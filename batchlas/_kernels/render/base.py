@@ -7,7 +7,7 @@ which order is decided in `lower`, how fast it is by the schedule.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from batchlas._kernels.ir import BinaryOp, DType, UnaryOp
 from batchlas._kernels.render.rendered import ArgKind, Passing, RenderError
@@ -24,6 +24,15 @@ C_WORDS = (
     "static struct switch typedef union unsigned void volatile while true false"
 )
 
+_NO_VECTORS = "this target has no vector types"
+
+
+class Cell(NamedTuple):
+    """A place in an array: its name, and a subscript."""
+
+    array: str
+    at: str
+
 
 class Dialect:
     """Spelling of one target; one object for each kernel that is printed."""
@@ -35,6 +44,7 @@ class Dialect:
     memory_bool = "unsigned char"
     uniform_exit = False  # threads of a group must leave a Repeat together
     unary: ClassVar[Mapping[UnaryOp, str]] = {
+        UnaryOp.NOT: "(!{a})",
         UnaryOp.NEG: "(-{a})",
         UnaryOp.SQRT: "sqrt{f}({a})",
         UnaryOp.RSQRT: "rsqrt{f}({a})",
@@ -57,15 +67,21 @@ class Dialect:
         BinaryOp.AND: "({a} && {b})",
         BinaryOp.OR: "({a} || {b})",
     }
-    negation = "(!{a})"
+    of_vectors: ClassVar[Mapping[UnaryOp | BinaryOp, str]] = {
+        UnaryOp.NOT: "(~{a})",
+        BinaryOp.AND: "({a} & {b})",
+        BinaryOp.OR: "({a} | {b})",
+    }
     fma = "fma{f}({a}, {b}, {c})"
     hypot = "hypot{f}({a}, {b})"
     choice = "({c} ? {a} : {b})"
+    lane_of_bool = "({c} ? -1 : 0)"  # what a lane of a mask holds
     conversion = "(({type})({a}))"
     address = "&{a}"
     quotient = "({a} / {b})"  # of non-negative integers
     prefetch = ""  # asks for a cache line from {place} on, of {count} elements
     has_tiles = False  # transposed tiles of vectors, by `load_vector` and the like
+    whole_tiles = False  # each loaded or stored in one call
     shuffle = ""  # a vector of the {lanes} of {a} and {b}, b's counted on from a's
     local_is_argument = False  # work-group memory comes with the launch
     local_form = ""  # declares an array of the work-group
@@ -85,8 +101,7 @@ class Dialect:
     def type_of(self, dtype: DType, lanes: int = 1) -> str:
         """Return the type of a value or of a cell that a thread owns."""
         if lanes > 1:
-            msg = "this target has no vector types"
-            raise RenderError(msg)
+            raise RenderError(_NO_VECTORS)
         return self.types[dtype]
 
     def literal(self, value: complex, dtype: DType) -> str:
@@ -98,6 +113,12 @@ class Dialect:
         if math.isfinite(value.real):
             return self.finite(float(value.real), dtype)
         return self.special(float(value.real), dtype)
+
+    def form(self, op: UnaryOp | BinaryOp, lanes: int) -> str:
+        """Return the form of an operation of single numbers or of vectors."""
+        if lanes > 1 and op in self.of_vectors:
+            return self.of_vectors[op]
+        return self.unary[op] if isinstance(op, UnaryOp) else self.binary[op]
 
     def integer(self, value: int, dtype: DType) -> str:
         """Return an integer literal; the least one has no literal of its own."""
@@ -191,12 +212,48 @@ class Dialect:
         """Write what sets `go` if it is set in any thread of the group."""
         raise NotImplementedError
 
-    def load_vector(self, place: str, lanes: int) -> str:
-        """Return the vector that begins at a place in memory."""
-        return f"vload{lanes}(0, &{place})"
+    def load_vector(self, cell: Cell, dtype: DType, lanes: int) -> str:
+        """Return the vector that begins at a cell of an array."""
+        raise NotImplementedError
 
-    def store_vector(self, place: str, text: str, kind: str, *, streams: bool) -> str:
+    def store_vector(
+        self, cell: Cell, text: str, dtype: DType, lanes: int, *, streams: bool
+    ) -> str:
         """Return the store of a vector; one that streams is aligned."""
+        raise NotImplementedError
+
+    def load_tile(self, first: Cell, pitch: int, dtype: DType, lanes: int) -> str:
+        """Return the columns of a tile whose rows begin so many numbers apart."""
+        raise NotImplementedError
+
+    def store_tile(
+        self, first: Cell, pitch: int, columns: Sequence[str], *, streams: bool
+    ) -> str:
+        """Return the store of tiles side by side, from all their columns."""
+        raise NotImplementedError
+
+    def vector_cell(self, cell: Cell) -> str:
+        """Return a cell of an array of vectors."""
+        return f"{cell.array}[{self.subscript(cell.at)}]"
+
+    def set_vector_cell(self, cell: Cell, text: str) -> str:
+        """Return the assignment to a cell of an array of vectors."""
+        return self.assignment(self.vector_cell(cell), text)
+
+    def vector(self, _dtype: DType, _lanes: int, _texts: Sequence[str]) -> str:
+        """Return a vector: of one number, of as many as lanes, or of vectors."""
+        raise RenderError(_NO_VECTORS)
+
+    def gathered(self, name: str, dtype: DType, lanes: int, at: str) -> str:
+        """Return what each lane finds at its own subscript of its private array."""
+        raise NotImplementedError
+
+    def lane(self, text: str, lane: int) -> str:
+        """Return one lane of a vector."""
+        raise NotImplementedError
+
+    def chosen(self, mask: str, a: str, b: str) -> str:
+        """Return the vector of a's lanes where the mask is set, else of b's."""
         raise NotImplementedError
 
     def any_lane(self, text: str) -> str:

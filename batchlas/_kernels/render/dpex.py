@@ -13,22 +13,27 @@ from batchlas._kernels.render.rendered import ArgKind, RenderError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from batchlas._kernels.render.base import Cell
     from batchlas._kernels.render.rendered import Arg
     from batchlas._kernels.render.values import Writer
 
 _HEADER = "import math\n\nimport numba_dpex.kernel_api as kapi\nimport numpy as np\n"
+_VECTORS = "\nfrom batchlas._kernels import dpex_vectors as vec\n"
 
 
 class Dpex(Dialect):
     """numba-dpex: arrays are flat views, literals typed names of the module.
 
-    A bare float literal is double there and breaks devices without it.
+    A bare float literal is double there and breaks devices without it. Vectors are
+    those of `dpex_vectors`; their types have names of the module too.
     """
 
     opening = ":"
     closing = ""
     reserved = " ".join(
-        [*keyword.kwlist, "math np kapi item abs range", *(f"C{i}" for i in range(999))]
+        [*keyword.kwlist, "math np kapi vec item abs range"]
+        + [f"C{i}" for i in range(999)]
+        + [f"{dtype.value}x{lanes}" for dtype in DType for lanes in (2, 4, 8, 16)]
     )
     types: ClassVar[Mapping[DType, str]] = {
         DType.BOOL: "np.int64",
@@ -39,6 +44,7 @@ class Dpex(Dialect):
     }
     memory_bool = "np.uint8"
     unary: ClassVar[Mapping[UnaryOp, str]] = {
+        UnaryOp.NOT: "(not {a})",
         UnaryOp.NEG: "(-{a})",
         UnaryOp.SQRT: "math.sqrt({a})",
         UnaryOp.RSQRT: "({one} / math.sqrt({a}))",
@@ -51,12 +57,21 @@ class Dpex(Dialect):
         BinaryOp.AND: "({a} and {b})",
         BinaryOp.OR: "({a} or {b})",
     }
-    negation = "(not {a})"
+    of_vectors: ClassVar[Mapping[UnaryOp | BinaryOp, str]] = {
+        **Dialect.of_vectors,
+        UnaryOp.SQRT: "vec.sqrt({a})",
+        UnaryOp.RSQRT: "({one} / vec.sqrt({a}))",
+        UnaryOp.ABS: "vec.fabs({a})",
+        BinaryOp.COPYSIGN: "vec.copysign({a}, {b})",
+    }
     fma = "({a} * {b} + {c})"
     hypot = ""  # not among its functions
     quotient = "({a} // {b})"
     choice = "({a} if {c} else {b})"
     conversion = "{type}({a})"
+    has_tiles = True
+    whole_tiles = True
+    lane_of_bool = "{c}"
     uniform_exit = True  # its kernels run on the OpenCL CPU compiler too
     address = ""
     local_is_argument = True
@@ -64,6 +79,60 @@ class Dpex(Dialect):
     local_id = "item.get_local_id(0)"
     work_item = "item.get_id(0)"
     barrier = "kapi.group_barrier(item.get_group(), kapi.MemoryScope.WORK_GROUP)"
+
+    def type_of(self, dtype: DType, lanes: int = 1) -> str:
+        if lanes == 1:
+            return self.types[dtype]
+        wide = self.mask if dtype is DType.BOOL else dtype
+        name = f"{wide.value}x{lanes}"
+        return self.constants.setdefault(f"vec.kind({self.types[wide]}, {lanes})", name)
+
+    def convert(self, text: str, dtype: DType, lanes: int = 1) -> str:
+        if lanes == 1:
+            return super().convert(text, dtype)
+        return self.vector(dtype, lanes, [text])
+
+    def vector(self, dtype: DType, lanes: int, texts: Sequence[str]) -> str:
+        given = texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
+        return f"vec.make({self.type_of(dtype, lanes)}, {given})"
+
+    def load_vector(self, cell: Cell, dtype: DType, lanes: int) -> str:
+        return f"vec.load({self.type_of(dtype, lanes)}, {cell.array}, {cell.at})"
+
+    def store_vector(
+        self, cell: Cell, text: str, _dtype: DType, _lanes: int, *, streams: bool
+    ) -> str:
+        assert not streams  # only tiles do
+        return f"vec.store({cell.array}, {cell.at}, {text})"
+
+    def load_tile(self, first: Cell, pitch: int, dtype: DType, lanes: int) -> str:
+        kind = self.type_of(dtype, lanes)
+        return f"vec.load_tile({kind}, {first.array}, {first.at}, {pitch})"
+
+    def store_tile(
+        self, first: Cell, pitch: int, columns: Sequence[str], *, streams: bool
+    ) -> str:
+        store = "stream_tile" if streams else "store_tile"
+        tile = f"({', '.join(columns)})"
+        return f"vec.{store}({first.array}, {first.at}, {pitch}, {tile})"
+
+    def vector_cell(self, cell: Cell) -> str:
+        return f"vec.cell({cell.array}, {cell.at})"
+
+    def set_vector_cell(self, cell: Cell, text: str) -> str:
+        return f"vec.set_cell({cell.array}, {cell.at}, {text})"
+
+    def gathered(self, name: str, _dtype: DType, _lanes: int, at: str) -> str:
+        return f"vec.gathered({name}, {at})"
+
+    def lane(self, text: str, lane: int) -> str:
+        return f"vec.lane({text}, {lane})"
+
+    def chosen(self, mask: str, a: str, b: str) -> str:
+        return f"vec.where({mask}, {a}, {b})"
+
+    def any_lane(self, text: str) -> str:
+        return f"vec.any_lane({text})"
 
     def integer(self, value: int, _dtype: DType) -> str:
         return str(value)
@@ -105,10 +174,11 @@ class Dpex(Dialect):
         return text
 
     def private_array(
-        self, dtype: DType, name: str, count: int, _lanes: int, *, zeroed: bool
+        self, dtype: DType, name: str, count: int, lanes: int, *, zeroed: bool
     ) -> str:
         fill = ", fill_zeros=True" if zeroed else ""
-        return f"{name} = kapi.PrivateArray({count}, {self.types[dtype]}{fill})"
+        kind = self.type_of(dtype, lanes)
+        return f"{name} = kapi.PrivateArray({count}, {kind}{fill})"
 
     def for_header(self, name: str, size: str) -> str:
         return f"for {name} in range({size})"
@@ -140,6 +210,7 @@ class Dpex(Dialect):
         body: Sequence[str],
     ) -> str:
         constants = [f"{name} = {text}" for text, name in self.constants.items()]
-        head = "\n".join([_HEADER, *constants, "", ""])
+        vectors = any(text.startswith("vec.") for text in self.constants)
+        head = "\n".join([_HEADER + _VECTORS * vectors, *constants, "", ""])
         signature = f"def {entry}({', '.join(['item', *params])}):\n"
         return f"{head}\n{signature}" + "\n".join(body) + "\n"

@@ -92,9 +92,9 @@ class Expressions(Operations):
         if vector is None or vector.axis != node.id:
             msg = f"axis {node.name} is read outside its loop"
             raise RenderError(msg)
-        kind = self.dialect.type_of(node.dtype, len(vector.texts))
-        text = f"({kind})({', '.join(vector.texts)})"
-        return Value(node.dtype, (text,), len(vector.texts))
+        lanes = len(vector.texts)
+        text = self.dialect.vector(node.dtype, lanes, vector.texts)
+        return Value(node.dtype, (text,), lanes)
 
     # nodes
 

@@ -20,6 +20,7 @@ from batchlas._kernels.ir import (
     MemSpace,
     index_const,
 )
+from batchlas._kernels.render.base import Cell
 from batchlas._kernels.render.rendered import RenderError
 from batchlas._kernels.render.values import Value, bare
 from batchlas._kernels.walk import const_int, fold, post_order
@@ -85,7 +86,9 @@ class Memory:
             line = dialect.private_array(dtype, name, count, lanes, zeroed=zeroed)
         else:
             kind = dialect.type_of(dtype, lanes)
-            line = dialect.declaration(kind, name, dialect.literal(0, dtype))
+            zero = self.expressions.zero(dtype)
+            text = self.expressions.widen(zero, lanes).text
+            line = dialect.declaration(kind, name, text)
         self.session.writer.line(line)
 
     # subscripts
@@ -108,17 +111,23 @@ class Memory:
 
     def _places(self, cells: Cells, lane: int) -> tuple[str, ...]:
         """Return the text of a cell's parts."""
-        subscript = cells.subscripts[lane if len(cells.subscripts) > 1 else 0]
         buffer, at = cells.buffer, self.session.dialect.subscript
-        if buffer.space is MemSpace.GLOBAL:
-            name = self.session.params[buffer.name]
-            if not buffer.dtype.is_complex:
-                return (f"{name}[{at(subscript)}]",)
-            twice = f"2 * ({subscript})"
-            return f"{name}[{at(twice)}]", f"{name}[{at(f'{twice} + 1')}]"
-        names = self.inside[buffer.name]
-        single = buffer.space is MemSpace.REGISTER and cell_count(buffer) == 1
-        return names if single else tuple(f"{n}[{at(subscript)}]" for n in names)
+        if buffer.space is MemSpace.REGISTER and cell_count(buffer) == 1:
+            return self.inside[buffer.name]
+        parts = self._parts(cells, lane)
+        return tuple(f"{part.array}[{at(part.at)}]" for part in parts)
+
+    def _parts(self, cells: Cells, lane: int) -> tuple[Cell, ...]:
+        """Return where the numbers of a cell are; a complex one has two."""
+        subscript = cells.subscripts[lane if len(cells.subscripts) > 1 else 0]
+        buffer = cells.buffer
+        if buffer.space is not MemSpace.GLOBAL:
+            return tuple(Cell(name, subscript) for name in self.inside[buffer.name])
+        name = self.session.params[buffer.name]
+        if not buffer.dtype.is_complex:
+            return (Cell(name, subscript),)
+        twice = f"2 * ({subscript})"
+        return Cell(name, twice), Cell(name, f"{twice} + 1")
 
     # loads
 
@@ -142,15 +151,17 @@ class Memory:
         per_lane = [self._one(cells, lane, gate) for lane in range(lanes)]
         if lanes == 1:
             return Value(node.dtype, per_lane[0])
-        kind = self.session.dialect.type_of(node.dtype.real, lanes)
-        parts = [
-            f"({kind})({', '.join(texts)})" for texts in zip(*per_lane, strict=True)
-        ]
-        return Value(node.dtype, tuple(parts), lanes)
+        join, real = self.session.dialect.vector, node.dtype.real
+        parts = tuple(join(real, lanes, texts) for texts in zip(*per_lane, strict=True))
+        return Value(node.dtype, parts, lanes)
 
     def _register(self, buffer: Buffer, cells: Cells) -> Value:
         varies = buffer.name in self.session.plan.varying
         lanes = self.session.plan.lanes if varies else 1
+        if lanes > 1 and cell_count(buffer) > 1:
+            cell = self.session.dialect.vector_cell
+            texts = tuple(cell(part) for part in self._parts(cells, 0))
+            return Value(buffer.dtype, texts, lanes)
         parts = self._places(cells, 0)
         if buffer.dtype is DType.BOOL and lanes == 1:
             parts = tuple(self.session.dialect.truth(part) for part in parts)
@@ -170,25 +181,18 @@ class Memory:
         ex, lanes = self.expressions, self.session.plan.lanes
         at = ex.widen(ex.value(flat_index(node.buffer, node.index), env), lanes)
         at = ex.named(at, "at")
-        kind = self.session.dialect.type_of(node.dtype.real, lanes)
-        parts = []
-        for name in self.inside[node.buffer.name]:
-            numbers = (
-                f"((__private {self.session.dialect.types[node.dtype.real]} *){name})"
-            )
-            texts = (
-                f"{numbers}[{lanes} * {ex.lane(at, i)} + {i}]" for i in range(lanes)
-            )
-            parts.append(f"({kind})({', '.join(texts)})")
-        value = Value(node.dtype, tuple(parts), lanes)
+        gather, real = self.session.dialect.gathered, node.dtype.real
+        names = self.inside[node.buffer.name]
+        parts = tuple(gather(name, real, lanes, at.text) for name in names)
+        value = Value(node.dtype, parts, lanes)
         if node.gate is None:
             return value
         return ex.choose(ex.value(node.gate, env), value, ex.zero(value.dtype))
 
     def _adjacent(self, cells: Cells, lanes: int) -> Value:
-        parts = self._places(cells, 0)
-        texts = tuple(f"vload{lanes}(0, &{part})" for part in parts)
-        return Value(cells.buffer.dtype, texts, lanes)
+        load, dtype = self.session.dialect.load_vector, cells.buffer.dtype
+        parts = self._parts(cells, 0)
+        return Value(dtype, tuple(load(p, dtype.real, lanes) for p in parts), lanes)
 
     def _one(self, cells: Cells, lane: int, gate: Value | None) -> tuple[str, ...]:
         """Return the parts of one lane."""
@@ -197,7 +201,8 @@ class Memory:
         many = len(cells.subscripts) > 1 or (gate is not None and gate.lanes > 1)
         if dtype is DType.BOOL:
             flags = (dialect.truth(part) for part in parts)
-            parts = tuple(f"({f} ? -1 : 0)" if many else f for f in flags)
+            form = dialect.lane_of_bool
+            parts = tuple(form.format(c=f) if many else f for f in flags)
         if gate is None:
             return parts
         zero = dialect.literal(0, dtype.real)
@@ -217,8 +222,9 @@ class Memory:
         writer, dialect = self.session.writer, self.session.dialect
         if cells.adjacent and mask is None:
             wide = self.expressions.widen(value, lanes)
-            for place, part in zip(self._places(cells, 0), wide.parts, strict=True):
-                writer.line(dialect.call(f"vstore{lanes}({part}, 0, &{place})"))
+            real, store = cells.buffer.dtype.real, dialect.store_vector
+            for cell, part in zip(self._parts(cells, 0), wide.parts, strict=True):
+                writer.line(store(cell, part, real, lanes, streams=False))
             return
         for lane in range(lanes):
             with ExitStack() as stack:
@@ -235,14 +241,18 @@ class Memory:
     def _set_register(self, cells: Cells, value: Value, mask: Value | None) -> None:
         ex, dialect = self.expressions, self.session.dialect
         old = self._register(cells.buffer, cells)
-        places = self._places(cells, 0)
         if value.lanes > old.lanes:
             msg = f"lanes differ in what is stored to {cells.buffer.name}"
             raise RenderError(msg)
         new = ex.widen(value, old.lanes)
         if mask is not None:
             new = ex.choose(mask, new, old)
-        for place, part in zip(places, new.parts, strict=True):
+        if new.lanes > 1 and cell_count(cells.buffer) > 1:
+            for cell, part in zip(self._parts(cells, 0), new.parts, strict=True):
+                line = dialect.set_vector_cell(cell, bare(part))
+                self.session.writer.line(line)
+            return
+        for place, part in zip(self._places(cells, 0), new.parts, strict=True):
             flag = new.dtype is DType.BOOL and new.lanes == 1
             text = dialect.kept_bool(part) if flag else part
             self.session.writer.line(dialect.assignment(place, bare(text)))

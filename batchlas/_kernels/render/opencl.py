@@ -11,6 +11,7 @@ from batchlas._kernels.render.rendered import ArgKind
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from batchlas._kernels.render.base import Cell
     from batchlas._kernels.render.rendered import Arg
     from batchlas._kernels.render.values import Writer
 
@@ -60,11 +61,31 @@ class OpenCL(Dialect):
     def any_thread(self, writer: Writer, go: str) -> None:
         writer.line(f"{go} = work_group_any({go});")
 
-    def store_vector(self, place: str, text: str, kind: str, *, streams: bool) -> str:
+    def load_vector(self, cell: Cell, _dtype: DType, lanes: int) -> str:
+        return f"vload{lanes}(0, &{cell.array}[{cell.at}])"
+
+    def store_vector(
+        self, cell: Cell, text: str, dtype: DType, lanes: int, *, streams: bool
+    ) -> str:
+        place = f"&{cell.array}[{cell.at}]"
         if streams:
-            return f"__builtin_nontemporal_store({text}, (__global {kind} *)&{place});"
-        lanes = kind.lstrip("abcdefghijklmnopqrstuvwxyz")
-        return f"vstore{lanes}({text}, 0, &{place});"
+            kind = self.type_of(dtype, lanes)
+            return f"__builtin_nontemporal_store({text}, (__global {kind} *){place});"
+        return f"vstore{lanes}({text}, 0, {place});"
+
+    def vector(self, dtype: DType, lanes: int, texts: Sequence[str]) -> str:
+        return f"({self.type_of(dtype, lanes)})({', '.join(texts)})"
+
+    def gathered(self, name: str, dtype: DType, lanes: int, at: str) -> str:
+        numbers = f"((__private {self.types[dtype]} *){name})"
+        places = (f"{lanes} * {self.lane(at, i)} + {i}" for i in range(lanes))
+        return self.vector(dtype, lanes, [f"{numbers}[{place}]" for place in places])
+
+    def lane(self, text: str, lane: int) -> str:
+        return f"{text}.s{lane:x}"
+
+    def chosen(self, mask: str, a: str, b: str) -> str:
+        return f"select({b}, {a}, {mask})"
 
     def any_lane(self, text: str) -> str:
         return f"any({text})"

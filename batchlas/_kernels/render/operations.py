@@ -6,7 +6,7 @@ import operator
 from typing import TYPE_CHECKING
 
 from batchlas._kernels.ir import BinaryOp, DType, UnaryOp
-from batchlas._kernels.kinds import COMPARISONS, LOGICAL
+from batchlas._kernels.kinds import COMPARISONS
 from batchlas._kernels.render.values import Value, bare
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ class Operations:
             known = folded(op, a.text, b.text)
             if known is not None:
                 return Value(a.dtype, (known,))
-        forms = _MASKS if vectors and op in LOGICAL else self.dialect.binary
-        text = self.dialect.operation(forms[op], a.dtype, a=a.text, b=b.text)
+        form = self.dialect.form(op, lanes)
+        text = self.dialect.operation(form, a.dtype, a=a.text, b=b.text)
         if op not in COMPARISONS:
             return Value(a.dtype, (text,), lanes)
         mask = Value(DType.BOOL, (text,), lanes)
@@ -51,12 +51,13 @@ class Operations:
         """Return the value with that many lanes."""
         if value.lanes == lanes:
             return value
-        kind = self.dialect.type_of(value.dtype.real, lanes)
-        parts = value.parts
+        dialect, real, parts = self.dialect, value.dtype.real, value.parts
         if value.dtype is DType.BOOL:
-            known = {self.dialect.condition(value=True): "-1"}
-            parts = (known.get(value.text, f"{value.text} ? -1 : 0"),)
-        return Value(value.dtype, tuple(f"({kind})({p})" for p in parts), lanes)
+            known = {dialect.condition(value=truth): -truth for truth in (False, True)}
+            lane = bare(dialect.lane_of_bool.format(c=value.text))
+            parts = (str(known.get(value.text, lane)),)
+        wide = tuple(dialect.vector(real, lanes, [part]) for part in parts)
+        return Value(value.dtype, wide, lanes)
 
     def choose(self, cond: Value, a: Value, b: Value) -> Value:
         """Return a where the condition holds, else b."""
@@ -78,13 +79,12 @@ class Operations:
             mask = self.dialect.convert(mask, narrow, lanes)
         a, b = self.widen(a, lanes), self.widen(b, lanes)
         pairs = zip(a.parts, b.parts, strict=True)
-        return Value(
-            a.dtype, tuple(f"select({y}, {x}, {mask})" for x, y in pairs), lanes
-        )
+        parts = tuple(self.dialect.chosen(mask, x, y) for x, y in pairs)
+        return Value(a.dtype, parts, lanes)
 
     def opposite(self, cond: Value) -> Value:
         """Return the negation of a condition."""
-        form = "(~{a})" if cond.lanes > 1 else self.dialect.negation
+        form = self.dialect.form(UnaryOp.NOT, cond.lanes)
         return Value(DType.BOOL, (form.format(a=cond.text),), cond.lanes)
 
     def both(self, a: Value | None, b: Value | None) -> Value | None:
@@ -113,7 +113,7 @@ class Operations:
     def lane(self, value: Value, lane: int, part: int = 0) -> str:
         """Return one lane of a value that has a name."""
         text = value.parts[part]
-        return text if value.lanes == 1 else f"{text}.s{lane:x}"
+        return text if value.lanes == 1 else self.dialect.lane(text, lane)
 
     def literal(self, value: float, dtype: DType) -> Value:
         """Return a literal."""
@@ -140,7 +140,8 @@ class Operations:
             return x
         if op is UnaryOp.IMAG:
             return self.zero(x.dtype)
-        text = self.dialect.operation(self.dialect.unary[op], x.dtype, a=x.text)
+        form = self.dialect.form(op, x.lanes)
+        text = self.dialect.operation(form, x.dtype, a=x.text)
         return Value(x.dtype, (text,), x.lanes)
 
     def vote(self, cond: Value) -> Value:
@@ -189,4 +190,3 @@ _ON_LITERALS: dict[BinaryOp, Callable[[int, int], int]] = {
     BinaryOp.MUL: operator.mul,
 }
 _SUFFIXES = {1: ("",), 2: ("_re", "_im")}
-_MASKS = {BinaryOp.AND: "({a} & {b})", BinaryOp.OR: "({a} | {b})"}

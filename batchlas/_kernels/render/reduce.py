@@ -116,6 +116,7 @@ class Reductions:
     def _declare(self, node: Reduce, name: str, lanes: int) -> Value:
         dialect = self.session.dialect
         start = self.ex.value(identity(node.op, node.dtype), NOWHERE)
+        start = self.ex.widen(start, lanes)
         kind = dialect.type_of(node.dtype.real, lanes)
         acc = self._accumulator(node, name, lanes)
         for target, part in zip(acc.parts, start.parts, strict=True):

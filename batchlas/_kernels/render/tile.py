@@ -14,7 +14,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from batchlas._kernels.affine import linear
-from batchlas._kernels.ir import Let, Load, MemSpace, Store
+from batchlas._kernels.ir import DType, Let, Load, MemSpace, Store
+from batchlas._kernels.render.base import Cell
 from batchlas._kernels.render.memory import flat_index
 from batchlas._kernels.render.values import Value
 from batchlas._kernels.walk import fold
@@ -35,9 +36,8 @@ class Tiles:
         self.lowering = lowering
         self.session = lowering.session
         self.lanes = lowering.plan.lanes
-
-        self._kind = ""
-        self._near = 1
+        # of the tile that is printed: its numbers, and how far apart its rows are
+        self._real, self._pitch = DType.FLOAT64, 0
 
     def starts(self, block: Block, at: int, scope: Scope) -> bool:
         """Return whether the statements from `at` on are a whole tile."""
@@ -100,9 +100,10 @@ class Tiles:
         run = block[at:end]
         access = _access(run[0])
         assert access is not None
-        real = access[0].dtype.real
-        self._kind = self.session.dialect.type_of(real, self.lanes)
-        self._near = min(_NEAR_BYTES // real.itemsize, self.lanes)
+        self._real = access[0].dtype.real
+        assert scope.first.vector is not None
+        apart = linear(access[1]).coefficient(scope.first.vector.axis)
+        self._pitch = 2 * apart if access[0].dtype.is_complex else apart
         if isinstance(run[0], Let):
             return self._load(run, scope), end
         self._store(run, scope)
@@ -111,12 +112,7 @@ class Tiles:
     def _load(self, run: Block, scope: Scope) -> Scope:
         """Load each lane's run as a vector and transpose."""
         env = scope.first
-        rows = self._places(run[0], env)
-        vectors = [
-            self._named("row", self.session.dialect.load_vector(place, self.lanes))
-            for place in rows
-        ]
-        columns = self._transposed(vectors)
+        columns = self._loaded(self._cells(run[0], env))
         for number, stmt in enumerate(run):
             assert isinstance(stmt, Let)
             wide = 2 if stmt.temp.dtype.is_complex else 1
@@ -124,27 +120,41 @@ class Tiles:
             env = env.with_temp(stmt.temp.id, Value(stmt.temp.dtype, parts, self.lanes))
         return scope.with_envs([env])
 
+    def _loaded(self, cells: list[Cell]) -> list[str]:
+        """Print the loads of a tile's rows; return the names of its columns."""
+        dialect, session = self.session.dialect, self.session
+        if not dialect.whole_tiles:
+            load = dialect.load_vector
+            texts = (load(cell, self._real, self.lanes) for cell in cells)
+            return self._transposed([self._named("row", text) for text in texts])
+        columns = [session.names.fresh("tile") for _ in cells]
+        text = dialect.load_tile(cells[0], self._pitch, self._real, self.lanes)
+        session.writer.line(dialect.assignment(", ".join(columns), text))
+        return columns
+
     def _store(self, run: Block, scope: Scope) -> None:
         """Transpose the values and store each lane's run in whole vectors."""
         ex, env = self.session.expressions, scope.first
-        width = self._width(run[0])
-        rows = []
-        for at in range(0, len(run), width):
-            columns = []
-            for stmt in run[at : at + width]:
-                assert isinstance(stmt, Store)
-                value = ex.widen(ex.value(stmt.value, env), self.lanes)
-                columns += [self._named("column", part) for part in value.parts]
-            rows.append(self._transposed(columns))
+        columns: list[str] = []
+        for stmt in run:
+            assert isinstance(stmt, Store)
+            columns += ex.widen(ex.value(stmt.value, env), self.lanes).parts
         assert isinstance(run[0], Store)
-        streams = self._streams(run[0])
-        kind = self.session.dialect.type_of(
-            run[0].buffer.dtype.real, self.lanes * len(rows)
-        )
-        for place, *parts in zip(self._places(run[0], env), *rows, strict=True):
-            text = parts[0] if len(parts) == 1 else f"({kind})({', '.join(parts)})"
-            line = self.session.dialect.store_vector(place, text, kind, streams=streams)
-            self.session.writer.line(line)
+        cells, streams = self._cells(run[0], env), self._streams(run[0])
+        dialect, writer = self.session.dialect, self.session.writer
+        if dialect.whole_tiles:
+            line = dialect.store_tile(cells[0], self._pitch, columns, streams=streams)
+            writer.line(dialect.call(line))
+            return
+        named = [self._named("column", text) for text in columns]
+        tiles = range(0, len(named), self.lanes)
+        rows = [self._transposed(named[tile : tile + self.lanes]) for tile in tiles]
+        lanes = self.lanes * len(tiles)
+        for cell, *parts in zip(cells, *rows, strict=True):
+            whole = len(parts) == 1
+            text = parts[0] if whole else dialect.vector(self._real, lanes, parts)
+            store = dialect.store_vector
+            writer.line(store(cell, text, self._real, lanes, streams=streams))
 
     def _is_aligned(self, stmt: Store, count: int) -> bool:
         """Return whether a run begins at a multiple of `count`, in every lane."""
@@ -153,8 +163,8 @@ class Tiles:
         factors += [*form.others.values(), form.constant]
         return not any(factor % count for factor in factors)
 
-    def _places(self, stmt: Stmt, env: Env) -> list[str]:
-        """Return the text of the first number of each lane's run."""
+    def _cells(self, stmt: Stmt, env: Env) -> list[Cell]:
+        """Return where the first number of each lane's run is."""
         access = _access(stmt)
         assert access is not None
         buffer, start = access
@@ -164,7 +174,7 @@ class Tiles:
             for lane in range(self.lanes)
         ]
         twice = "2 * " if buffer.dtype.is_complex else ""
-        return [f"{name}[{twice}{text}]" for text in texts]
+        return [Cell(name, f"{twice}{text}") for text in texts]
 
     def _transposed(self, rows: list[str]) -> list[str]:
         """Print the transposition of a square tile; return the names of its columns.
@@ -187,7 +197,8 @@ class Tiles:
 
     def _picks(self, half: int) -> tuple[list[int], list[int]]:
         """Return the lanes of both new rows, those of the second old row counted on."""
-        lanes, near = self.lanes, self._near
+        lanes = self.lanes
+        near = min(_NEAR_BYTES // self._real.itemsize, lanes)
         if half < near:
             low = [c - c % near + c % near // 2 + c % 2 * lanes for c in range(lanes)]
             return low, [c + near // 2 for c in low]
@@ -200,9 +211,9 @@ class Tiles:
         return self._named("tile", text)
 
     def _named(self, base: str, text: str) -> str:
-        name = self.session.names.fresh(base)
-        line = self.session.dialect.constant(self._kind, name, text)
-        self.session.writer.line(line)
+        dialect, name = self.session.dialect, self.session.names.fresh(base)
+        kind = dialect.type_of(self._real, self.lanes)
+        self.session.writer.line(dialect.constant(kind, name, text))
         return name
 
 

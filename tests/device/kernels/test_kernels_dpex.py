@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from kernel_schedules import PLAIN, assert_same, scheduled
+from kernel_schedules import PLAIN, VECTOR, VECTORS, assert_same, scheduled, split
 from kernel_tails import TAILS
 
 from batchlas._kernels.compile import compile_dpex
@@ -20,10 +20,25 @@ CHOSEN = (
     "cooperative",
     "registers",
 )
-CASES = {name: PLAIN[name] for name in CHOSEN} | {
+IN_VECTORS = (
+    "gram float32 8",
+    "chol masked 2",
+    "jac 2",
+    "svd 2",
+    "columns",
+    "right-hand sides",
+    "registers",
+    "padded",
+)
+SCALAR = {name: PLAIN[name] for name in CHOSEN} | {
     name: (TAILS[name](9), ())
     for name in ("packed_chol", "rounds", "complex_mix single", "flags")
 }
+VECTOR_CASES = {f"vectors: {name}": VECTORS[name] for name in IN_VECTORS} | {
+    f"vectors: {name}": (TAILS[name](9), (split("b", 4, VECTOR),))
+    for name in ("packed_chol", "rounds", "crossing", "flags")
+}
+CASES = SCALAR | VECTOR_CASES
 
 
 @pytest.fixture(scope="module")

@@ -32,6 +32,7 @@ TARGETS = {"opencl": OPENCL, "cuda": CUDA, "dpex": DPEX}
 FLOATS = {name: case for name, case in PLAIN.items() if "float32" in name} | {
     f"tail {name}": (TAILS[name](9), ()) for name in ("packed_chol", "flags")
 }
+BARE_FLOAT = re.compile(r"(?<![\w.])\d+(\.\d|e-?\d)")
 REAL_LITERAL = re.compile(r"(?<![\w.])(?:\d+\.\d*|\.\d+|\d+)(?:e[-+]?\d+)?(f?)")
 
 
@@ -67,7 +68,7 @@ def test_dpex_has_no_bare_float(case):
     example, steps = PLAIN[case]
     source = render(scheduled(example, DPEX, steps), DPEX).source
     body = source[source.index("\ndef ") :]
-    assert not re.search(r"(?<![\w.])\d+(\.\d|e-?\d)", body)
+    assert not BARE_FLOAT.search(body)
     assert "import" not in body
 
 
@@ -122,6 +123,21 @@ def test_dpex_threads_that_leave_at_different_times():
     example, steps = PARTING["jac threads"]
     with pytest.raises(RenderError, match="leave a Repeat together"):
         render(scheduled(example, DPEX, steps), DPEX)
+
+
+def test_dpex_shares_no_vectors_between_threads():
+    example, _ = PLAIN["gram grouped"]
+    steps = split("b", 4, VECTOR), split("k", 4, LOCAL)
+    kernel = scheduled(example, DPEX, steps)
+    with pytest.raises(RenderError, match="memory of a work-group"):
+        render(kernel, DPEX)
+
+
+@pytest.mark.parametrize("case", [name for name in VECTORS if "threads" not in name])
+def test_dpex_vectors_have_no_bare_float(case):
+    example, steps = VECTORS[case]
+    source = render(scheduled(example, DPEX, steps), DPEX).source
+    assert not BARE_FLOAT.search(source[source.index("\ndef ") :])
 
 
 def test_opencl_threads_leave_together():

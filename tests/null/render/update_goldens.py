@@ -8,8 +8,10 @@ from kernel_tails import complex_mix, packed_chol
 from kernel_zoo import gram
 
 from batchlas._kernels.ir import DType
+from batchlas._kernels.potrf import potrf
 from batchlas._kernels.render import Passing, render
 from batchlas._kernels.target import CUDA, DPEX, OPENCL
+from batchlas._kernels.vectors import schedule_vectors
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -24,10 +26,12 @@ def texts():
     vectors = (split("b", 4, VECTOR),)
     grouped = (split("k", 4, LOCAL), split("i", 2, LANES))
     address = Passing.ADDRESS
+    tiles = schedule_vectors(potrf(2, DType.FLOAT32, "L", 2, 2), 2, DPEX)
     return {
         "packed_chol.cl": _text(packed_chol(9, 3), OPENCL, vectors, address),
         "gram_grouped.cu": _text(small, CUDA, grouped),
         "gram_grouped.py.txt": _text(small, DPEX, grouped),
+        "cholesky_vectors.py.txt": render(tiles, DPEX).source,
         "complex_mix.cu": _text(complex_mix(9, DType.COMPLEX64), CUDA, ()),
     }
 
