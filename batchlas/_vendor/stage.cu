@@ -1,6 +1,6 @@
-// The two kernels around a cuSOLVER call: `prepare` copies a stack into the routine's
-// working buffer and keeps non-finite matrices away from it, `emit` turns what the
-// routine left there into the results.
+// The kernels around a cuSOLVER call: `prepare` copies a stack into the routine's
+// working buffer and keeps non-finite matrices away from it, `arrange` puts values in
+// order, `emit` turns what the routine left there into the results.
 //
 // Compiled once per dtype with -DREAL=float|double and -DPARTS=1|2 (2 is complex).
 // Threads: x runs over the elements of a matrix, y over matrices; both loops stride
@@ -116,13 +116,36 @@ extern "C" __global__ void prepare(
     }
 }
 
+// Copy each matrix's values in ascending order, equal ones as they come and NaN last, and
+// write down which one is where.
+extern "C" __global__ void arrange(
+    const REAL* values, REAL* sorted, int* order, i64 batch, i64 n) {
+    const i64 first = (i64)blockIdx.y * blockDim.x + threadIdx.x;
+    const i64 step = (i64)gridDim.y * blockDim.x;
+    for (i64 b = (i64)blockIdx.x * blockDim.y + threadIdx.y; b < batch;
+         b += (i64)gridDim.x * blockDim.y)
+        for (i64 j = first; j < n; j += step) {
+            const REAL mine = values[b * n + j];
+            i64 rank = 0;
+            for (i64 i = 0; i < n; i++) {
+                const REAL other = values[b * n + i];
+                const bool is_less = other < mine || (mine != mine && other == other);
+                const bool is_more = other > mine || (other != other && mine == mine);
+                rank += is_less || (!is_more && i < j);
+            }
+            sorted[b * n + rank] = mine;
+            order[b * n + rank] = (int)j;
+        }
+}
+
 // Write results: out[b, i, j] = in[b, i, j] by the strides of `in` (in elements), or its
 // conjugate; zero outside `part`; NaN where the matrix failed. In place where in == out.
+// `order`, where given, says which column of `in` is the j-th: order[b, j].
 // `statuses` is the routine's own; `info`, where given, receives the merged status.
 extern "C" __global__ void emit(
     const Element* in, i64 batch_stride, i64 row_stride, i64 column_stride, Element* out,
-    i64 batch, i64 rows, i64 columns, i64 part, i64 conjugated, const int* flags,
-    const int* statuses, int* info) {
+    const int* order, i64 batch, i64 rows, i64 columns, i64 part, i64 conjugated,
+    const int* flags, const int* statuses, int* info) {
     const REAL nan = (REAL)__longlong_as_double(0x7ff8000000000000LL);
     const i64 count = rows * columns;
     const i64 first = (i64)blockIdx.y * blockDim.x + threadIdx.x;
@@ -139,7 +162,8 @@ extern "C" __global__ void emit(
             Element x = constant((REAL)0, (REAL)0);
             if (status) x = constant(nan, nan);
             else if (is_read(part, i, j)) {
-                x = in[b * batch_stride + i * row_stride + j * column_stride];
+                const i64 from = order ? order[b * columns + j] : j;
+                x = in[b * batch_stride + i * row_stride + from * column_stride];
                 if (conjugated) x = conjugate(x);
             }
             out[b * count + e] = x;
