@@ -44,16 +44,24 @@ __device__ inline void set(Element (&a)[N][N], int i, int j, Element x) {
     else a[j][i] = conjugate(x);
 }
 
-// Diagonalise the lower triangle in place; return whether that converged.
+// The largest square off the diagonal.
+__device__ inline REAL largest_beside(const Element (&a)[N][N]) {
+    REAL most = 0;
+    _Pragma("unroll") for (int i = 1; i < N; i++)
+        _Pragma("unroll") for (int j = 0; j < i; j++) most = larger(most, square(a[i][j]));
+    return most;
+}
+
+// Diagonalise the lower triangle in place; return whether that converged: what is left
+// beside the diagonal is below rounding.
 __device__ inline bool diagonalise(Element (&a)[N][N], REAL (&d)[N], Element (&v)[N][N]) {
     for (int sweep = 0; sweep < SWEEPS; sweep++) {
-        REAL seen = 0;
+        if (largest_beside(a) <= epsilon() * epsilon() / 16) return true;
         _Pragma("unroll") for (int p = 0; p < N - 1; p++)
             _Pragma("unroll") for (int q = p + 1; q < N; q++) {
             const Element g = conjugate(a[q][p]);
             const REAL size2 = square(g);
             if (size2 > least_square()) {
-                seen = larger(seen, size2);
                 const Rotation r = rotation_of(d[q] - d[p], g, size2);
                 d[p] -= r.shift;
                 d[q] += r.shift;
@@ -69,7 +77,6 @@ __device__ inline bool diagonalise(Element (&a)[N][N], REAL (&d)[N], Element (&v
                     _Pragma("unroll") for (int k = 0; k < N; k++) turn(r, v[k][p], v[k][q]);
             }
         }
-        if (seen <= 16 * epsilon() * epsilon()) return true;
     }
     return false;
 }

@@ -1,7 +1,9 @@
-// What rotations.cu does, for lines that fit in registers: a thread has a line, or
+// What rotations.cu does, for lines that fit in registers: a thread has DEEP lines, or
 // SEGMENTS threads beside each other have a part of PART elements each. The rotations
 // of a sweep go through shared memory, with rotations by nothing where the sweep has
 // none, so that every register has a name; pieces of a sweep without any are left out.
+// A rotation by nothing can turn -0 into 0, and whether one is done depends on other
+// matrices: in the end there is no -0.
 //
 // A sweep runs along a line, and a line's parts work on SEGMENTS sweeps at a time: part
 // g on the one that part 0 had g steps before. What a sweep carries over the edge goes
@@ -12,10 +14,11 @@
 // A line is a row, or a column (ACROSS) of the array. TILE lines of a matrix are in a
 // warp, which does not wait for others. A rotation is NUMBERS numbers of which two from
 // OFFSET on are ours. SIGNED says that a changed sign of a value is made good.
-#define GROUP (TILE * SEGMENTS)
+#define GROUP (TILE / DEEP * SEGMENTS)
 #define MATRICES (32 / GROUP)
 #define STEP (N | 1)
 #define CHUNK 4  // PART is a multiple
+static_assert(SEGMENTS == 1 || PART > CHUNK, "what a part gives back comes before its end");
 #define SLOTS (PART * SEGMENTS)
 #define SHARE ((SLOTS + GROUP - 1) / GROUP)
 #define APART (LANES * NUMBERS / 2)  // pairs from one rotation to the next
@@ -79,27 +82,45 @@ __device__ inline Element from_lane(Element x, int lane) {
 #endif
 }
 
-// One step: the part `z` of a line times the rotations in `slots`. `x` is carried along.
-__device__ inline Element turn(Element (&z)[PART], Element x, const Pair* slots, Range range) {
+// Of each of DEEP lines, one element of this thread.
+struct Column {
+    Element x[DEEP];
+};
+
+__device__ inline Column from_lane(const Column& column, int lane) {
+    Column found;
+    _Pragma("unroll") for (int l = 0; l < DEEP; l++)
+        found.x[l] = from_lane(column.x[l], lane);
+    return found;
+}
+
+// x, y = kept, carried
+__device__ inline void turn(const Pair& r, Column& x, Column& y) {
+    _Pragma("unroll") for (int l = 0; l < DEEP; l++) {
+        const Element kept = x.x[l] * r.c + y.x[l] * r.s;
+        y.x[l] = minus_product(y.x[l] * r.c, x.x[l], r.s);
+        x.x[l] = kept;
+    }
+}
+
+// One step: the parts `z` of lines times the rotations in `slots`. `x` is carried along.
+__device__ inline Column step(Column (&z)[PART], Column x, const Pair* slots, Range range) {
     const int lane = threadIdx.x % 32;
-    Element first = x;
+    Column first = x;
     _Pragma("unroll") for (int k = 0; k < PART; k += CHUNK) {
         if (SEGMENTS > 1 && k == CHUNK) {
-            const Element back = from_lane(first, (lane + 1) % 32);
+            const Column back = from_lane(first, (lane + 1) % 32);
             if (lane % SEGMENTS < SEGMENTS - 1) z[PART - 1] = back;
         }
         if (__any_sync(ALL, range.from < k + CHUNK && range.to > k)) {
             _Pragma("unroll") for (int u = k; u < k + CHUNK; u++) {
-                const Element y = z[u];
-                if (SEGMENTS == 1 && u == 0) {
-                    x = y;
-                    continue;
+                Column y = z[u];
+                if (SEGMENTS > 1 || u > 0) {
+                    turn(slots[u], x, y);
+                    if (u == 0) first = x;
+                    else z[u - 1] = x;
                 }
-                const Pair r = slots[u];
-                const Element kept = x * r.c + y * r.s;
-                x = minus_product(y * r.c, x, r.s);
-                if (u == 0) first = kept;
-                else z[u - 1] = kept;
+                x = y;
             }
         } else {
             if (k > 0) z[k - 1] = x;
@@ -115,7 +136,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
            const int* orders, const int* states, const int* info, i64 batch) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int group = lane / GROUP, thread = lane % GROUP;
-    const int segment = thread % SEGMENTS, line = thread / SEGMENTS;
+    const int segment = thread % SEGMENTS, line = thread / SEGMENTS * DEEP;
     Staged& staged = ((Staged*)shared_memory())[warp * MATRICES + group];
     Element* tile = (Element*)((Staged*)shared_memory() + THREADS / GROUP) +
                     (warp * MATRICES + group) * (TILE * STEP);
@@ -149,14 +170,16 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             if (thread == 0) staged.ranges[place] = {0, 0};
         }
         __syncwarp();
-        Element z[PART];
-        _Pragma("unroll") for (int k = 0; k < PART; k++) {
+        Column z[PART];
+        _Pragma("unroll") for (int k = 0; k < PART; k++)
+            _Pragma("unroll") for (int l = 0; l < DEEP; l++) {
             const int j = segment * PART + k;
-            z[k] = live && line < lines && j < N ? tile[line * STEP + j] : zero();
+            const bool is_there = live && line + l < lines && j < N;
+            z[k].x[l] = is_there ? tile[(line + l) * STEP + j] : zero();
         }
         reader.stage(staged, 0, thread);
         __syncwarp();
-        Element x = SEGMENTS == 1 ? zero() : from_lane(z[PART - 1], (lane + 31) % 32);
+        Column x = SEGMENTS == 1 ? z[0] : from_lane(z[PART - 1], (lane + 31) % 32);
         int place = 0;
         for (int at = 0; __any_sync(ALL, at < sweeps_in_all + SEGMENTS - 1); at++) {
             reader.fetch(thread);
@@ -164,15 +187,16 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             Range range = staged.ranges[own];
             range.from -= segment * PART;
             range.to -= segment * PART;
-            x = turn(z, x, staged.slots[own] + segment * PART, range);
+            x = step(z, x, staged.slots[own] + segment * PART, range);
             place = (place + 1) % SEGMENTS;
             __syncwarp();
             reader.stage(staged, place, thread);
             __syncwarp();
         }
-        _Pragma("unroll") for (int k = 0; k < PART; k++) {
+        _Pragma("unroll") for (int k = 0; k < PART; k++)
+            _Pragma("unroll") for (int l = 0; l < DEEP; l++) {
             const int j = segment * PART + k;
-            if (j < N) tile[line * STEP + j] = z[k];
+            if (j < N) tile[(line + l) * STEP + j] = z[k].x[l] + zero();
         }
         __syncwarp();
         if (live) {

@@ -24,6 +24,8 @@ _SHARED_BYTES = 100 << 10  # of the kernels that can also do with fewer threads
 _SEVERAL_BYTES = 48 << 10  # of blocks of several matrices
 _ROW_WORDS = 128  # 4-byte registers for the rows that a thread keeps
 _LINE_WORDS = 128  # 4-byte registers for a thread's part of a line of vectors
+_LINES_WORDS = 64  # for several lines of a thread
+_DEEP = 4
 _BLOCKS = 4096  # small blocks that a large device runs at a time
 _BLOCK = 128  # threads of a block that holds several matrices
 
@@ -146,19 +148,25 @@ def _in_registers(lines: int, order: int, dtype: str) -> _Layout | None:
     real_bytes = 4 if dtype in ("float32", "complex64") else 8
     for segments in (1, 2, 4):
         part = -(-order // (4 * segments)) * 4
-        if part * element // 4 <= _LINE_WORDS:
+        words = part * element // 4
+        if words <= _LINE_WORDS:
             break
     else:
         return None
-    tile = min(power_of_two(lines), 32 // segments)
-    group = tile * segments
+    # A rotation is read from shared memory once for all lines of a thread.
+    deep = 1
+    while 2 * deep * words <= _LINES_WORDS and 2 * deep <= min(_DEEP, power_of_two(lines)):
+        deep *= 2
+    tile = min(power_of_two(lines), 32 // segments * deep)
+    group = tile // deep * segments
     staged = segments * (2 * part * segments * real_bytes + 2 * real_bytes)
     matrix = staged + tile * (order | 1) * element
     threads = 128
     while threads > 32 and threads // group * matrix > _SEVERAL_BYTES:
         threads //= 2
     matrices = threads // group
-    layout = {"TILE": tile, "SEGMENTS": segments, "PART": part, "THREADS": threads}
+    layout = {"TILE": tile, "DEEP": deep, "SEGMENTS": segments, "PART": part}
+    layout["THREADS"] = threads
     return "lines.cu", layout, threads, matrices, matrices * matrix
 
 
