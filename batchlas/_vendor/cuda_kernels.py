@@ -24,7 +24,7 @@ _REAL = {"f": "float", "d": "double", "F": "float", "D": "double"}
 
 _THREADS = 256
 _MOST_BLOCKS = 1 << 20  # of one grid axis; the kernels stride on from there
-_MOST_SLICES = 1 << 10  # blocks that share one matrix
+_BLOCKS = 4096  # as many fill a device: beyond, no more blocks share a matrix
 # Elements up to which one row of blocks both scans and writes a matrix, and the batch
 # from which it always does: enough blocks then to fill the device either way.
 _FUSED_ELEMENTS = 4096
@@ -167,10 +167,10 @@ def prepare(
     pointer = 0 if pointers is None else pointers.data.ptr
     tail = (pointer, batch, m, n, PARTS[part], int(mirror))
     if m * n <= _FUSED_ELEMENTS or batch >= _FUSED_BATCH:
-        _launch(kernel, batch, m * n, (*head, *tail, _SCAN | _WRITE), slices=1)
+        _launch(kernel, batch, m * n, (*head, *tail, _SCAN | _WRITE), is_whole=True)
         return
     for phase in (_SCAN, _WRITE):
-        _launch(kernel, batch, m * n, (*head, *tail, phase), slices=_MOST_SLICES)
+        _launch(kernel, batch, m * n, (*head, *tail, phase))
 
 
 def arrange(values: cupy.ndarray, out: cupy.ndarray) -> cupy.ndarray:
@@ -185,7 +185,7 @@ def arrange(values: cupy.ndarray, out: cupy.ndarray) -> cupy.ndarray:
     order = cupy.empty(values.shape, "i4")
     kernel = _kernels(values.dtype.char).arrange
     pointers = (values.data.ptr, out.data.ptr, order.data.ptr)
-    _launch(kernel, batch, n, (*pointers, batch, n), slices=_MOST_SLICES)
+    _launch(kernel, batch, n, (*pointers, batch, n))
     return order
 
 
@@ -237,7 +237,7 @@ def emit(
         status.codes.data.ptr,
         0 if info is None else info.data.ptr,
     )
-    _launch(kernel, batch, rows * columns, arguments, slices=_MOST_SLICES)
+    _launch(kernel, batch, rows * columns, arguments)
 
 
 def _launch(
@@ -246,13 +246,15 @@ def _launch(
     count: int,
     arguments: tuple[int, ...],
     *,
-    slices: int,
+    is_whole: bool = False,
 ) -> None:
     """Enqueue a kernel on the current stream over `batch` matrices of `count`.
 
     Every argument is a Python int, which CuPy passes as 64 bits, pointers included.
+    Blocks share a matrix where there are few, unless it must be a block's as a whole.
     """
     lanes = min(_THREADS, 1 << (count - 1).bit_length())
     rows = _THREADS // lanes
-    grid = (min(-(-batch // rows), _MOST_BLOCKS), min(-(-count // lanes), slices))
-    kernel(grid, (lanes, rows), arguments)
+    blocks = min(-(-batch // rows), _MOST_BLOCKS)
+    slices = 1 if is_whole else min(-(-count // lanes), max(1, _BLOCKS // blocks))
+    kernel((blocks, slices), (lanes, rows), arguments)
