@@ -128,7 +128,6 @@ def test_vectors_turn_in_parts(kernels, monkeypatch, words, segments, n, char):
     """Lines of several threads, and those that lie in shared memory."""
     _, reduced = kernels
     monkeypatch.setattr(reductions, "_LINE_WORDS", words)
-    monkeypatch.setattr(reductions, "_WHOLE", 0)
     reductions.syev_tridiagonal.cache_clear()
     try:
         a = stack(HERMITIAN, n, char)

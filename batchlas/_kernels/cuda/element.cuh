@@ -118,10 +118,6 @@ __device__ inline REAL largest_part(Element x) {
     return larger(size_of(real_part(x)), size_of(imaginary_part(x)));
 }
 
-struct __align__(2 * sizeof(REAL)) Pair {
-    REAL c, s;
-};
-
 // What makes the Hermitian [[a, g], [conj(g), a + h]] diagonal: the columns p, q become
 // c p - conj(s) q and s p + c q. The diagonal loses and gains `shift`.
 struct Rotation {

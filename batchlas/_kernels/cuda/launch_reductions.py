@@ -129,10 +129,6 @@ def _run_piece(
     enqueue(plan.reduce, batch, (source, *places, diagonals, exponents, info))
     for kernel, target in zip(plan.accumulate, vectors, strict=False):
         enqueue(kernel, batch, (reduced, reflectors, target))
-    if plan.is_whole:
-        head = (vectors[0], diagonals, values)
-        enqueue(plan.values, batch, (*head, exponents, info))
-        return
     lists = pointer(work.rotations), pointer(work.sweeps), counts, pointer(work.orders)
     for turn in range(plan.rounds):
         head = (diagonals, values, *lists, states, bottoms, pointer(work.floors))

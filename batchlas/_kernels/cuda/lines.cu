@@ -1,7 +1,14 @@
 // What rotations.cu does, for lines that fit in registers: a thread has DEEP lines, or
 // SEGMENTS threads beside each other have a part of PART elements each. The rotations
 // of a sweep go through shared memory, with rotations by nothing where the sweep has
-// none (see columns.cuh).
+// none, so that every register has a name; pieces of a sweep without any are left out.
+// A rotation by nothing can turn -0 into 0, and whether one is done depends on other
+// matrices: in the end there is no -0.
+//
+// A sweep runs along a line, and a line's parts work on SEGMENTS sweeps at a time: part
+// g on the one that part 0 had g steps before. What a sweep carries over the edge goes
+// to the next part for its next step, which at the beginning of that step gives back
+// the last element of this part.
 //
 // Lines of WIDTH elements, HEIGHT of them per matrix; the first N of each are turned.
 // A line is a row, or a column (ACROSS) of the array. TILE lines of a matrix are in a
@@ -10,9 +17,17 @@
 #define GROUP (TILE / DEEP * SEGMENTS)
 #define MATRICES (32 / GROUP)
 #define STEP (N | 1)
+#define CHUNK 4  // PART is a multiple
+static_assert(SEGMENTS == 1 || PART > CHUNK, "what a part gives back comes before its end");
 #define SLOTS (PART * SEGMENTS)
 #define SHARE ((SLOTS + GROUP - 1) / GROUP)
 #define APART (LANES * NUMBERS / 2)  // pairs from one rotation to the next
+#define ALL 0xffffffffu
+
+// The slots that a sweep fills; slot j + 1 has the rotation of elements j and j + 1.
+struct Range {
+    int from, to;
+};
 
 struct Staged {
     Pair slots[SEGMENTS][SLOTS];  // a sweep after the other, in turns
@@ -58,6 +73,63 @@ struct Reader {
         if (thread == 0) staged.ranges[place] = range;
     }
 };
+
+__device__ inline Element from_lane(Element x, int lane) {
+#if PARTS == 2
+    return {__shfl_sync(ALL, x.re, lane), __shfl_sync(ALL, x.im, lane)};
+#else
+    return __shfl_sync(ALL, x, lane);
+#endif
+}
+
+// Of each of DEEP lines, one element of this thread.
+struct Column {
+    Element x[DEEP];
+};
+
+__device__ inline Column from_lane(const Column& column, int lane) {
+    Column found;
+    _Pragma("unroll") for (int l = 0; l < DEEP; l++)
+        found.x[l] = from_lane(column.x[l], lane);
+    return found;
+}
+
+// x, y = kept, carried
+__device__ inline void turn(const Pair& r, Column& x, Column& y) {
+    _Pragma("unroll") for (int l = 0; l < DEEP; l++) {
+        const Element kept = x.x[l] * r.c + y.x[l] * r.s;
+        y.x[l] = minus_product(y.x[l] * r.c, x.x[l], r.s);
+        x.x[l] = kept;
+    }
+}
+
+// One step: the parts `z` of lines times the rotations in `slots`. `x` is carried along.
+__device__ inline Column step(Column (&z)[PART], Column x, const Pair* slots, Range range) {
+    const int lane = threadIdx.x % 32;
+    Column first = x;
+    _Pragma("unroll") for (int k = 0; k < PART; k += CHUNK) {
+        if (SEGMENTS > 1 && k == CHUNK) {
+            const Column back = from_lane(first, (lane + 1) % 32);
+            if (lane % SEGMENTS < SEGMENTS - 1) z[PART - 1] = back;
+        }
+        if (__any_sync(ALL, range.from < k + CHUNK && range.to > k)) {
+            _Pragma("unroll") for (int u = k; u < k + CHUNK; u++) {
+                Column y = z[u];
+                if (SEGMENTS > 1 || u > 0) {
+                    turn(slots[u], x, y);
+                    if (u == 0) first = x;
+                    else z[u - 1] = x;
+                }
+                x = y;
+            }
+        } else {
+            if (k > 0) z[k - 1] = x;
+            x = z[k + CHUNK - 1];
+        }
+    }
+    z[PART - 1] = x;
+    return SEGMENTS == 1 ? x : from_lane(x, (lane + 31) % 32);
+}
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     rotate(REAL* q, const REAL* rotations, const i64* sweeps, const int* counts,

@@ -8,7 +8,7 @@ Nothing here imports CuPy.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -25,10 +25,7 @@ _SEVERAL_BYTES = 48 << 10  # of blocks of several matrices
 _ROW_WORDS = 128  # 4-byte registers for the rows that a thread keeps
 _LINE_WORDS = 128  # 4-byte registers for a thread's part of a line of vectors
 _LINES_WORDS = 64  # for several lines of a thread
-_DEEP = 2
-_WHOLE = 32  # order up to which one kernel finds values and turns vectors
-_WHOLE_BLOCKS = 2048
-_WHOLE_BYTES = 48 << 10
+_DEEP = 4
 _BLOCKS = 4096  # small blocks that a large device runs at a time
 _BLOCK = 128  # threads of a block that holds several matrices
 
@@ -44,7 +41,6 @@ class Reduction:
         One per array of vectors; none if they are not wanted, and no accumulation
         where the reduction does it.
     values : Plan
-        Finds the values, and where `is_whole` turns the vectors too.
     order : int
         How many values there are.
     reduced : int
@@ -55,8 +51,6 @@ class Reduction:
         Rotations and sweeps that one round may write down, per matrix.
     numbers : int
         Real numbers per rotation.
-    is_whole : bool
-        Whether one kernel does all that follows the reduction.
     """
 
     reduce: Plan
@@ -69,7 +63,6 @@ class Reduction:
     room: int
     turns: int
     numbers: int
-    is_whole: bool = False
 
     @property
     def rounds(self) -> int:
@@ -113,7 +106,7 @@ def _values(
     flags = {"VECTORS": int(vectors), "DESCENDING": int(kind == "BIDIAGONAL")}
     defines = _real_defines(dtype, kind, **sizes, **flags)
     return Plan(
-        ("chain.cuh", "sweeps.cuh", "values.cu"),
+        ("sweeps.cuh", "values.cu"),
         "values",
         defines,
         lanes,
@@ -138,14 +131,15 @@ def _rotate(lines: int, width: int, order: int, dtype: str, **what: int) -> Plan
     how = _in_registers(lines, order, dtype) or _in_shared(lines, width, dtype)
     if how is None:
         return None
-    sources, layout, threads, matrices, shared = how
+    source, layout, threads, matrices, shared = how
     defines = _defines(dtype, **sizes, **what, **signed, **layout)
     rows = -(-lines // layout["TILE"])
-    return Plan(sources, "rotate", defines, threads, matrices, shared, rows)
+    files = ("sweeps.cuh", source)
+    return Plan(files, "rotate", defines, threads, matrices, shared, rows)
 
 
-_Layout = tuple[tuple[str, ...], dict[str, int], int, int, int]
-"""Sources, the layout, and threads, matrices and shared memory per block."""
+_Layout = tuple[str, dict[str, int], int, int, int]
+"""A source, its layout, and threads, matrices and shared memory per block."""
 
 
 def _in_registers(lines: int, order: int, dtype: str) -> _Layout | None:
@@ -159,7 +153,10 @@ def _in_registers(lines: int, order: int, dtype: str) -> _Layout | None:
             break
     else:
         return None
-    deep = _deep(lines, words)
+    # A rotation is read from shared memory once for all lines of a thread.
+    deep = 1
+    while 2 * deep * words <= _LINES_WORDS and 2 * deep <= min(_DEEP, power_of_two(lines)):
+        deep *= 2
     tile = min(power_of_two(lines), 32 // segments * deep)
     group = tile // deep * segments
     staged = segments * (2 * part * segments * real_bytes + 2 * real_bytes)
@@ -169,52 +166,8 @@ def _in_registers(lines: int, order: int, dtype: str) -> _Layout | None:
         threads //= 2
     matrices = threads // group
     layout = {"TILE": tile, "DEEP": deep, "SEGMENTS": segments, "PART": part}
-    layout |= {"THREADS": threads, "BESIDE": 1}
-    sources = ("sweeps.cuh", "columns.cuh", "lines.cu")
-    return sources, layout, threads, matrices, matrices * matrix
-
-
-def _deep(lines: int, words: int) -> int:
-    """Return how many lines a thread has; a rotation is read once for all of them."""
-    deep = 1
-    while 2 * deep * words <= _LINES_WORDS and 2 * deep <= min(_DEEP, power_of_two(lines)):
-        deep *= 2
-    return deep
-
-
-def _diagonalise(n: int, dtype: str, batch: int) -> Plan | None:
-    """Return the plan of values and vectors by one kernel, for small orders."""
-    if n > _WHOLE:
-        return None
-    element = element_bytes(dtype)
-    real_bytes = 4 if dtype in ("float32", "complex64") else 8
-    part = -(-n // 4) * 4
-    words = part * element // 4
-    if words > _LINE_WORDS:
-        return None
-    deep = _deep(n, words)
-    tile = power_of_two(n)
-    group = tile // deep
-
-    def staged(lanes: int) -> int:
-        sweeps = 2 * lanes * (2 * part * real_bytes + 8) + 16
-        return -(-max(sweeps, lanes * tile * (n | 1) * element) // 16) * 16
-
-    def shared(lanes: int) -> int:
-        return staged(lanes) + lanes * ((2 * n + 2) * real_bytes + 4 * n)
-
-    # As many as a warp of chains has, but enough blocks to fill the device.
-    lanes = min(32, power_of_two(-(-batch // _WHOLE_BLOCKS)))
-    lanes = max(lanes, 32 // group)
-    while lanes > 32 // group and shared(lanes) > _WHOLE_BYTES:
-        lanes //= 2
-    threads = 32 + lanes * group
-    sizes = {"N": n, "LANES": lanes, "TILE": tile, "DEEP": deep, "PART": part}
-    sizes |= {"SEGMENTS": 1, "BESIDE": lanes, "THREADS": threads}
-    flags = {"VECTORS": 1, "DESCENDING": 0, "STAGED_BYTES": staged(lanes)}
-    defines = _defines(dtype, TRIDIAGONAL=None, **sizes, **flags)
-    sources = ("chain.cuh", "columns.cuh", "diagonalise.cu")
-    return Plan(sources, "diagonalise", defines, threads, lanes, shared(lanes))
+    layout["THREADS"] = threads
+    return "lines.cu", layout, threads, matrices, matrices * matrix
 
 
 def _in_shared(lines: int, width: int, dtype: str) -> _Layout | None:
@@ -226,7 +179,7 @@ def _in_shared(lines: int, width: int, dtype: str) -> _Layout | None:
         return None
     tile, groups, shared = block
     layout = {"TILE": tile, "GROUPS": groups}
-    return ("sweeps.cuh", "rotations.cu"), layout, tile * groups, groups, shared
+    return "rotations.cu", layout, tile * groups, groups, shared
 
 
 def _block(
@@ -288,17 +241,15 @@ def syev_tridiagonal(
             what = {"COUNT": n - 1, "SHIFT": 1, "ADJOINT": 0}
             places = {"MATRIX": reduced, "FIRST": 0, "PERIOD": 2 * n, "START": 0}
             accumulate = (_accumulate(n, n, dtype, **what, **places),)
-    whole = _diagonalise(n, dtype, batch) if vectors else None
-    values = whole or _values(n, dtype, "TRIDIAGONAL", batch, vectors=vectors)
+    values = _values(n, dtype, "TRIDIAGONAL", batch, vectors=vectors)
     if values is None:
         return None
     rotate: tuple[Plan | None, ...] = ()
-    if vectors and whole is None:
+    if vectors:
         what = {"NUMBERS": 2, "OFFSET": 0, "ACROSS": 0, "LANES": values.matrices}
         rotate = (_rotate(n, n, n, dtype, **what),)
     parts = (reduce, accumulate, values, rotate)
-    how = _checked(parts, n, reduced, reflectors, 2, vectors=vectors)
-    return how if how is None or whole is None else replace(how, is_whole=True)
+    return _checked(parts, n, reduced, reflectors, 2, vectors=vectors)
 
 
 def _checked(

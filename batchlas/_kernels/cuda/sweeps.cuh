@@ -12,3 +12,8 @@ enum State { RUNNING = 0, CONVERGED = 1, FINISHED = 2 };
 #define START_OF(sweep) ((int)((sweep) >> 32))
 #define ROW_OF(sweep) ((int)((sweep) >> 16 & 0xffff))
 #define COUNT_OF(sweep) ((int)((sweep) & 0xffff))
+
+struct __align__(2 * sizeof(REAL)) Pair {
+    REAL c, s;
+};
+
