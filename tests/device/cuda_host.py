@@ -20,7 +20,7 @@ from host_cupy import HostArray, empty, matrix, vector
 
 SHIM = Path(__file__).with_name("cuda_host.hpp")
 LOCAL_BYTES = 227 << 10
-OURS = ("launch", "launch_reductions", "streams")
+OURS = ("launch", "launch_reductions")
 MEMORY = "batchlas._vendor.cuda_memory"
 
 
@@ -57,24 +57,6 @@ class Kernel:
         shape = (min(grid[0], 2), grid[1], *block, shared_mem)
         values = (ctypes.c_longlong * len(arguments))(*arguments)
         self._function((ctypes.c_longlong * 5)(*shape), values)
-
-
-class Stream(nullcontext):
-    """Runs what it is given at once."""
-
-    def __init__(self, *, non_blocking=False):
-        super().__init__()
-
-    def wait_event(self, event):
-        assert event.is_recorded
-
-
-class Event:
-    def __init__(self, *, disable_timing):
-        self.is_recorded = not disable_timing
-
-    def record(self, stream):
-        self.is_recorded = isinstance(stream, Stream)
 
 
 def gemm(char):
@@ -114,9 +96,6 @@ def _modules(folder):
         get_default_memory_pool=lambda: SimpleNamespace(free_bytes=lambda: 0),
         cuda=SimpleNamespace(
             Device=lambda _id: nullcontext(),
-            Stream=Stream,
-            Event=Event,
-            get_current_stream=Stream,
             device=SimpleNamespace(get_cublas_handle=lambda: 1),
             runtime=SimpleNamespace(
                 getDevice=lambda: 0,

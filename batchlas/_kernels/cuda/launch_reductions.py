@@ -21,7 +21,6 @@ from batchlas._kernels.cuda.launch import (
     required,
     svd_results,
 )
-from batchlas._kernels.cuda.streams import forked
 from batchlas._runtime.dtypes import NAME_OF
 from batchlas._vendor.cuda_memory import most_matrices, pieces
 
@@ -29,9 +28,6 @@ if TYPE_CHECKING:
     from batchlas._kernels.cuda.reductions import Reduction
 
 _LIMIT = 1 << 30
-_PARTS = 2
-_TOGETHER = 1 << 20
-"""Elements from which two parts of a batch are decomposed at the same time."""
 _BEYOND = 32  # numbers per matrix that are read past the last rotation
 
 
@@ -84,28 +80,20 @@ def _run(
     dtype: str,
     outputs: tuple[cupy.ndarray, cupy.ndarray, tuple[cupy.ndarray, ...]],
 ) -> None:
-    """Enqueue the kernels over the batch, in pieces that fit in memory.
-
-    Large batches go in two parts at the same time.
-    """
+    """Enqueue the kernels over the batch, in pieces that fit in memory."""
     values, info, vectors = outputs
     batch = info.size
     compile_together((plan.reduce, *plan.accumulate, plan.values, *plan.rotate))
-    parts = min(_PARTS, batch) if source.size >= _TOGETHER else 1
-    bytes_of_all = parts * plan.matrix_bytes(dtype)
-    most = most_matrices(-(-batch // parts), bytes_of_all, _LIMIT)
-    workspaces = [_Workspace(plan, most, source.dtype) for _ in range(parts)]
+    most = most_matrices(batch, plan.matrix_bytes(dtype), _LIMIT)
+    workspace = _Workspace(plan, most, source.dtype)
     arrays = (source, values, info, *vectors)
     steps = [array.nbytes // batch for array in arrays]
-    with forked(parts) as streams:
-        for place, piece in enumerate(pieces(batch, most)):
-            at = [
-                array.data.ptr + piece.start * step
-                for array, step in zip(arrays, steps, strict=True)
-            ]
-            with streams[place % parts]:
-                workspace = workspaces[place % parts]
-                _run_piece(plan, workspace, at, piece.stop - piece.start)
+    for piece in pieces(batch, most):
+        at = [
+            array.data.ptr + piece.start * step
+            for array, step in zip(arrays, steps, strict=True)
+        ]
+        _run_piece(plan, workspace, at, piece.stop - piece.start)
 
 
 class _Workspace:

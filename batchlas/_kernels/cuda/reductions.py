@@ -25,8 +25,8 @@ _SEVERAL_BYTES = 48 << 10  # of blocks of several matrices
 _ROW_WORDS = 128  # 4-byte registers for the rows that a thread keeps
 _LINE_WORDS = 128  # 4-byte registers for a thread's part of a line of vectors
 _LINES_WORDS = 64  # for several lines of a thread
-_DEEP = 2  # more lines than these share no more reads, but a warp's matrices differ more
-_BLOCKS = 2048  # small blocks that a large device runs at a time
+_DEEP = 4
+_BLOCKS = 4096  # small blocks that a large device runs at a time
 _BLOCK = 128  # threads of a block that holds several matrices
 
 
@@ -160,7 +160,7 @@ def _in_registers(lines: int, order: int, dtype: str) -> _Layout | None:
     tile = min(power_of_two(lines), 32 // segments * deep)
     group = tile // deep * segments
     staged = segments * (2 * part * segments * real_bytes + 2 * real_bytes)
-    matrix = staged + (tile * (order | 1) + 1) * element
+    matrix = staged + tile * (order | 1) * element
     threads = 128
     while threads > 32 and threads // group * matrix > _SEVERAL_BYTES:
         threads //= 2
