@@ -26,7 +26,7 @@ _ROW_WORDS = 128  # 4-byte registers for the rows that a thread keeps
 _LINE_WORDS = 128  # 4-byte registers for a thread's part of a line of vectors
 _LINES_WORDS = 64  # for several lines of a thread
 _DEEP = 4
-_BLOCKS = 4096  # small blocks that a large device runs at a time
+_BLOCKS = 2048  # small blocks that a large device runs at a time
 _BLOCK = 128  # threads of a block that holds several matrices
 
 
