@@ -184,7 +184,9 @@ def xsyev_batched():
         assert chars[real] == char.lower()
         solver(0, jobz, uplo, n, a, lda, w, 0, 0, info, 0, batch)
         for i in range(batch):  # the real one keeps close values in no order
-            values = vector(w + i * n * np.dtype(char.lower()).itemsize, n, char.lower())
+            values = vector(
+                w + i * n * np.dtype(char.lower()).itemsize, n, char.lower()
+            )
             v = matrix(a + i * lda * n * np.dtype(char).itemsize, n, n, lda, char)
             values[...], v[...] = values[::-1].copy(), v[:, ::-1].copy()
         return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -222,6 +223,9 @@ def test_the_grid_spans_what_it_should_and_no_point_is_too_large():
     assert {1, 65536} <= {cell.call.batch for cell in todo}
     sizes = [16 * cell.call.n**2 * cell.call.batch for cell in todo]
     assert MOST_BYTES / 4 < max(sizes) <= MOST_BYTES
+    gpu = replace(TARGET, device=replace(TARGET.device, is_gpu=True))
+    more = cells([SPEC], [gpu], ("complex128",), ORDERS, BATCHES)
+    assert max(16 * cell.call.n**2 * cell.call.batch for cell in more) > MOST_BYTES
     for low, high in ((8, 9), (16, 17), (32, 33), (64, 65)):
         assert {low, high} <= set(ORDERS)
 

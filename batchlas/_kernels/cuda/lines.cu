@@ -17,6 +17,7 @@
 #define GROUP (TILE / DEEP * SEGMENTS)
 #define MATRICES (32 / GROUP)
 #define STEP (N | 1)
+#define LINES_SIZE (TILE * STEP + 1)  // one more: matrices in different banks
 #define CHUNK 4  // PART is a multiple
 static_assert(SEGMENTS == 1 || PART > CHUNK, "what a part gives back comes before its end");
 #define SLOTS (PART * SEGMENTS)
@@ -139,7 +140,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const int segment = thread % SEGMENTS, line = thread / SEGMENTS * DEEP;
     Staged& staged = ((Staged*)shared_memory())[warp * MATRICES + group];
     Element* tile = (Element*)((Staged*)shared_memory() + THREADS / GROUP) +
-                    (warp * MATRICES + group) * (TILE * STEP);
+                    (warp * MATRICES + group) * LINES_SIZE;
     const int start = blockIdx.y * TILE;
     const int lines = HEIGHT - start < TILE ? HEIGHT - start : TILE;
     for (i64 first = (i64)blockIdx.x * (THREADS / GROUP); first < batch;

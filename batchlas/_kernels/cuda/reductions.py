@@ -25,8 +25,8 @@ _SEVERAL_BYTES = 48 << 10  # of blocks of several matrices
 _ROW_WORDS = 128  # 4-byte registers for the rows that a thread keeps
 _LINE_WORDS = 128  # 4-byte registers for a thread's part of a line of vectors
 _LINES_WORDS = 64  # for several lines of a thread
-_DEEP = 4
-_BLOCKS = 2048  # small blocks that a large device runs at a time
+_DEEP = 2  # lines of a thread
+_BLOCKS = 1024  # small blocks that a large device runs at a time
 _BLOCK = 128  # threads of a block that holds several matrices
 
 
@@ -155,12 +155,14 @@ def _in_registers(lines: int, order: int, dtype: str) -> _Layout | None:
         return None
     # A rotation is read from shared memory once for all lines of a thread.
     deep = 1
-    while 2 * deep * words <= _LINES_WORDS and 2 * deep <= min(_DEEP, power_of_two(lines)):
+    while 2 * deep * words <= _LINES_WORDS and 2 * deep <= min(
+        _DEEP, power_of_two(lines)
+    ):
         deep *= 2
     tile = min(power_of_two(lines), 32 // segments * deep)
     group = tile // deep * segments
     staged = segments * (2 * part * segments * real_bytes + 2 * real_bytes)
-    matrix = staged + tile * (order | 1) * element
+    matrix = staged + (tile * (order | 1) + 1) * element
     threads = 128
     while threads > 32 and threads // group * matrix > _SEVERAL_BYTES:
         threads //= 2
