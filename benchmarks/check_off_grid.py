@@ -43,7 +43,7 @@ def draw(rng, specs, found, dtypes):
         extents = [n * units for units in aspect]
         kind, dtype = target.device.kind, rng.choice(dtypes)
         call = PROBLEMS[spec.op].call(dtype, kind, option, *extents, batch)
-        if not is_worth(spec.op, call) or is_repeated(call):
+        if not is_worth(spec.op, call, target.device) or is_repeated(call):
             continue
         if not is_row(spec, target, call):
             return Cell(spec, target, call)

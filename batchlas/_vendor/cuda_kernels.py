@@ -24,7 +24,7 @@ _REAL = {"f": "float", "d": "double", "F": "float", "D": "double"}
 
 _THREADS = 256
 _MOST_BLOCKS = 1 << 20  # of one grid axis; the kernels stride on from there
-_MOST_SLICES = 1 << 10  # blocks that share one matrix
+_BLOCKS = 4096  # as many fill a device: beyond, no more blocks share a matrix
 # Elements up to which one row of blocks both scans and writes a matrix, and the batch
 # from which it always does: enough blocks then to fill the device either way.
 _FUSED_ELEMENTS = 4096
@@ -115,14 +115,22 @@ def _batch_stride(shape: tuple[int, ...], strides: tuple[int, ...]) -> int | Non
     return step or 0
 
 
+class _Kernels(NamedTuple):
+    """What ``stage.cu`` holds."""
+
+    prepare: cupy.RawKernel
+    arrange: cupy.RawKernel
+    emit: cupy.RawKernel
+
+
 @cache
-def _kernels(char: str) -> tuple[cupy.RawKernel, cupy.RawKernel]:
-    """Return ``prepare`` and ``emit`` for a dtype; CuPy keeps them per device."""
+def _kernels(char: str) -> _Kernels:
+    """Return the kernels for a dtype; CuPy keeps them per device."""
     text = files("batchlas._vendor").joinpath("stage.cu").read_text(encoding="utf-8")
     parts = 2 if char in "FD" else 1
     options = ("-std=c++17", f"-DREAL={_REAL[char]}", f"-DPARTS={parts}")
     module = cupy.RawModule(code=text, options=options)
-    return module.get_function("prepare"), module.get_function("emit")
+    return _Kernels(*(module.get_function(name) for name in _Kernels._fields))
 
 
 def prepare(
@@ -154,15 +162,31 @@ def prepare(
         Receives the address of every matrix of `out`.
     """
     batch, m, n = out.shape
-    kernel, _ = _kernels(out.dtype.char)
+    kernel = _kernels(out.dtype.char).prepare
     head = (view.pointer, *view[2:5], out.data.ptr, status.flags.data.ptr)
     pointer = 0 if pointers is None else pointers.data.ptr
     tail = (pointer, batch, m, n, PARTS[part], int(mirror))
     if m * n <= _FUSED_ELEMENTS or batch >= _FUSED_BATCH:
-        _launch(kernel, batch, m * n, (*head, *tail, _SCAN | _WRITE), slices=1)
+        _launch(kernel, batch, m * n, (*head, *tail, _SCAN | _WRITE), is_whole=True)
         return
     for phase in (_SCAN, _WRITE):
-        _launch(kernel, batch, m * n, (*head, *tail, phase), slices=_MOST_SLICES)
+        _launch(kernel, batch, m * n, (*head, *tail, phase))
+
+
+def arrange(values: cupy.ndarray, out: cupy.ndarray) -> cupy.ndarray:
+    """Write values in ascending order; return which one of a matrix is where.
+
+    Parameters
+    ----------
+    values, out : cupy.ndarray, shape (batch, n), C-contiguous
+        Real, and different memory.
+    """
+    batch, n = values.shape
+    order = cupy.empty(values.shape, "i4")
+    kernel = _kernels(values.dtype.char).arrange
+    pointers = (values.data.ptr, out.data.ptr, order.data.ptr)
+    _launch(kernel, batch, n, (*pointers, batch, n))
+    return order
 
 
 def emit(
@@ -173,6 +197,7 @@ def emit(
     *,
     part: str = "A",
     conjugate: bool = False,
+    order: cupy.ndarray | None = None,
     info: cupy.ndarray | None = None,
 ) -> None:
     """Write one result of a routine, NaN for every matrix that failed.
@@ -190,16 +215,19 @@ def emit(
         What is kept; the rest becomes zero.
     conjugate : bool
         Write the complex conjugate.
+    order : cupy.ndarray of int32, shape (batch, columns), optional
+        Which column of the source is the j-th one of the result.
     info : cupy.ndarray of int32, shape (batch,), optional
         Receives the final status: the routine's own, and where that is 0 for a matrix
         that was not finite, the order of its first leading block that is not.
     """
     batch, rows, columns = out.shape
-    _, kernel = _kernels(out.dtype.char)
+    kernel = _kernels(out.dtype.char).emit
     arguments = (
         source.data.ptr,
         *strides,
         out.data.ptr,
+        0 if order is None else order.data.ptr,
         batch,
         rows,
         columns,
@@ -209,7 +237,7 @@ def emit(
         status.codes.data.ptr,
         0 if info is None else info.data.ptr,
     )
-    _launch(kernel, batch, rows * columns, arguments, slices=_MOST_SLICES)
+    _launch(kernel, batch, rows * columns, arguments)
 
 
 def _launch(
@@ -218,13 +246,15 @@ def _launch(
     count: int,
     arguments: tuple[int, ...],
     *,
-    slices: int,
+    is_whole: bool = False,
 ) -> None:
     """Enqueue a kernel on the current stream over `batch` matrices of `count`.
 
     Every argument is a Python int, which CuPy passes as 64 bits, pointers included.
+    Blocks share a matrix where there are few, unless it must be a block's as a whole.
     """
     lanes = min(_THREADS, 1 << (count - 1).bit_length())
     rows = _THREADS // lanes
-    grid = (min(-(-batch // rows), _MOST_BLOCKS), min(-(-count // lanes), slices))
-    kernel(grid, (lanes, rows), arguments)
+    blocks = min(-(-batch // rows), _MOST_BLOCKS)
+    slices = 1 if is_whole else min(-(-count // lanes), max(1, _BLOCKS // blocks))
+    kernel((blocks, slices), (lanes, rows), arguments)

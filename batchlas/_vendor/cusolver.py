@@ -33,6 +33,7 @@ from batchlas._vendor import xsyevbatched
 from batchlas._vendor.cuda_kernels import (
     Status,
     addresses,
+    arrange,
     emit,
     new_status,
     prepare,
@@ -169,27 +170,14 @@ def syev(
             source = view._replace(pointer=pointer)
             prepare(source, staged, state, part=uplo, mirror=True)
             found = values[piece]
-            _solve(staged, found, state, vectors=vectors)
+            order = _solve(staged, found, state, vectors=vectors)
             row = found[:, None, :]
             emit(row, (n, n, 1), row, state, info=flat_info[piece])
             if v is not None:
                 out = v.reshape(-1, n, n)[piece]
-                emit(staged, (n * n, 1, n), out, state, conjugate=True)
-        if syev_routine(n) == "XsyevBatched":
-            w, v = _sorted(w, v)
+                strides = (n * n, 1, n)
+                emit(staged, strides, out, state, conjugate=True, order=order)
     return w, v, info
-
-
-def _sorted(
-    w: cupy.ndarray, v: cupy.ndarray | None
-) -> tuple[cupy.ndarray, cupy.ndarray | None]:
-    """Return values in order, vectors with them.
-
-    XsyevBatched leaves equal eigenvalues out of order by their rounding errors.
-    """
-    order = cupy.argsort(w, axis=-1)
-    w = cupy.take_along_axis(w, order, axis=-1)
-    return w, v if v is None else cupy.take_along_axis(v, order[..., None, :], axis=-1)
 
 
 def syev_routine(n: int) -> str:
@@ -223,16 +211,23 @@ def _shrink_to_workspace(work: cupy.ndarray, *, vectors: bool) -> int:
 
 def _solve(
     work: cupy.ndarray, w: cupy.ndarray, status: Status, *, vectors: bool
-) -> None:
-    """Enqueue the eigensolver over staged Hermitian matrices, in place."""
+) -> cupy.ndarray | None:
+    """Enqueue the eigensolver over staged Hermitian matrices, in place.
+
+    Returns which vector belongs to each value; None where they lie as the values do.
+    """
     routine = syev_routine(work.shape[-1])
+    if routine == "XsyevBatched":
+        # It leaves equal eigenvalues out of order by their rounding errors.
+        found = cupy.empty(w.shape, w.dtype)
+        xsyevbatched.solve(work, found, status.codes, vectors=vectors)
+        return arrange(found, w)
     if routine == "syevjBatched":
         _syevj_batched(work, w, status.codes, vectors=vectors)
-    elif routine == "XsyevBatched":
-        xsyevbatched.solve(work, w, status.codes, vectors=vectors)
     else:
         _warn_missing()
         _syevd_each(work, w, status.codes, vectors=vectors)
+    return None
 
 
 def _syevj_batched(

@@ -21,6 +21,7 @@ from batchlas.tune.problems import PROBLEMS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from batchlas._runtime.devices import Device
     from batchlas._select import OpSpec
     from batchlas.tune.targets import Target
 
@@ -40,6 +41,8 @@ MOST_BYTES = 2**25
 MOST_WORK = {"potrf": 2**31}
 """n^3 batch of an op's largest point: about a second of a slow routine."""
 _MOST_WORK = 2**28
+_GPU_BYTES, _GPU_WORK = 4, 8
+"""How many times more a GPU gets: less than that leaves much of a large one idle."""
 _ALWAYS = 2
 """Batches up to this one are measured at every order (gesvd: only one matrix)."""
 # m and n of gesvd in units of the smaller one; tall and wide are different algorithms.
@@ -146,7 +149,7 @@ def _grid(
         level = max(_level(n, ORDER_LEVELS), _level(batch, BATCH_LEVELS))
         for extents in _extents(spec, n, level):
             call = problem.call(dtype, target.device.kind, option, *extents, batch)
-            if is_worth(spec.op, call) and not is_repeated(call):
+            if is_worth(spec.op, call, target.device) and not is_repeated(call):
                 yield Cell(spec, target, call, level)
 
 
@@ -177,12 +180,15 @@ def saturating(n: int, dtype: str) -> int:
     return min(BATCHES[-1], 1 << max(0, most.bit_length() - 1))
 
 
-def is_worth(op: str, call: Any) -> bool:
-    """Whether a call is small enough to be measured."""
+def is_worth(op: str, call: Any, device: Device) -> bool:
+    """Whether a call is small enough to be measured on a device."""
     extents = [int(getattr(call, name)) for name in size_keys(call)]
     m, n, batch = extents[0], extents[-1], int(call.batch)
-    if m * n * batch * np.dtype(call.dtype).itemsize > MOST_BYTES:
+    most_bytes, most_work = MOST_BYTES, MOST_WORK.get(op, _MOST_WORK)
+    if device.is_gpu:
+        most_bytes, most_work = most_bytes * _GPU_BYTES, most_work * _GPU_WORK
+    if m * n * batch * np.dtype(call.dtype).itemsize > most_bytes:
         return False
     work = max(m, n) * m * n * batch
     always = 1 if len(extents) == 2 else _ALWAYS
-    return batch <= always or work <= MOST_WORK.get(op, _MOST_WORK)
+    return batch <= always or work <= most_work

@@ -93,7 +93,7 @@ def _middle(one: Cell, other: Cell) -> Cell | None:
         low, high = one.call.batch, other.call.batch
         middle = resized(one.call, size(one.call), _between(low, high))
         close = high / low <= CLOSE_BATCHES or middle.batch in (low, high)
-    if close or not is_worth(one.spec.op, middle):
+    if close or not is_worth(one.spec.op, middle, one.target.device):
         return None
     return Cell(one.spec, one.target, middle, level=one.level)
 

@@ -190,13 +190,16 @@ class Session:
         """
         found: dict[str, tuple[float, float]] = {}
         for record in self._records.values():
-            ratio = work_ratio(cell, record)
+            ratio = least_ratio(cell, record)
             if ratio < 1:
                 continue
             for name, ms in record.times.items():
-                if ms is not None and ratio < found.get(name, (math.inf, 0))[0]:
-                    found[name] = ratio, ms * ratio
-        return {name: ms for name, (_, ms) in found.items()}
+                if ms is None:
+                    continue
+                # The nearest shape tells most; of equally near ones, the slowest.
+                mine = ratio, -ms * ratio
+                found[name] = min(mine, found.get(name, mine))
+        return {name: -ms for name, (_, ms) in found.items()}
 
     def summary(self) -> str:
         """Return one line on what this run has done."""
@@ -204,8 +207,12 @@ class Session:
         return f"{self._measured} shapes measured in {took}"
 
 
-def work_ratio(cell: Cell, record: Record) -> float:
-    """Return how many times the work of a record a cell has; 0 for another group."""
+def least_ratio(cell: Cell, record: Record) -> float:
+    """Return how many times as long as a record's shape a cell takes at least.
+
+    As its work is more; but a GPU takes thousands of matrices in the time of one. Below
+    1 where the record says nothing.
+    """
     mine, other = cell.call._asdict(), record.key
     sizes = {"batch", *size_keys(cell.call)}
     if (record.op, record.device) != (cell.spec.op, cell.target.device.key):
@@ -215,7 +222,10 @@ def work_ratio(cell: Cell, record: Record) -> float:
     order = size(cell.call) / min(int(other[key]) for key in size_keys(cell.call))
     if any(mine[key] != order * int(other[key]) for key in size_keys(cell.call)):
         return 0.0  # another aspect
-    return order**3 * mine["batch"] / int(other["batch"])  # type: ignore[no-any-return]
+    batches = float(mine["batch"] / int(other["batch"]))
+    if cell.target.device.is_gpu:
+        return float(min(order, batches) >= 1)
+    return float(order**3 * batches)
 
 
 @contextmanager

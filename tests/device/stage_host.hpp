@@ -62,10 +62,15 @@ extern "C" void host_prepare(
            part, mirror, phases);
 }
 
+extern "C" void host_arrange(const int* shape, const REAL* values, REAL* sorted, int* order,
+                             i64 batch, i64 n) {
+    launch(shape, arrange, values, sorted, order, batch, n);
+}
+
 extern "C" void host_emit(
-    const int* shape, const Element* in, i64 sb, i64 sr, i64 sc, Element* out, i64 batch,
-    i64 rows, i64 columns, i64 part, i64 conjugated, const int* flags,
-    const int* statuses, int* info) {
-    launch(shape, emit, in, sb, sr, sc, out, batch, rows, columns, part, conjugated,
-           flags, statuses, info);
+    const int* shape, const Element* in, i64 sb, i64 sr, i64 sc, Element* out,
+    const int* order, i64 batch, i64 rows, i64 columns, i64 part, i64 conjugated,
+    const int* flags, const int* statuses, int* info) {
+    launch(shape, emit, in, sb, sr, sc, out, order, batch, rows, columns, part,
+           conjugated, flags, statuses, info);
 }

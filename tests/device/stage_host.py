@@ -17,7 +17,7 @@ def compiler():
 
 
 def build(char, folder):
-    """Return the kernels for a dtype as ``(prepare, emit)``, taking grid and block."""
+    """Return the kernels for a dtype by name, taking grid and block."""
     target = Path(folder) / f"stage_{char}.so"
     parts = 2 if char in "FD" else 1
     defines = (f"-DREAL={REAL[char]}", f"-DPARTS={parts}", f'-DSTAGE="{STAGE}"')
@@ -25,7 +25,8 @@ def build(char, folder):
     command += [*defines, "-x", "c++", str(SHIM), "-o", str(target)]
     subprocess.run(command, check=True, capture_output=True)
     library = ctypes.CDLL(str(target))
-    return tuple(_kernel(f) for f in (library.host_prepare, library.host_emit))
+    names = ("prepare", "arrange", "emit")
+    return {name: _kernel(getattr(library, f"host_{name}")) for name in names}
 
 
 def _kernel(function):

@@ -121,6 +121,29 @@ def test_syev(kernels, family, n, char, uplo):
 
 @needs_compiler
 @pytest.mark.parametrize(
+    ("words", "segments", "n", "char"),
+    [(16, 2, 9, "d"), (8, 4, 17, "f"), (16, 2, 9, "F"), (0, None, 9, "f")],
+)
+def test_vectors_turn_in_parts(kernels, monkeypatch, words, segments, n, char):
+    """Lines of several threads, and those that lie in shared memory."""
+    _, reduced = kernels
+    monkeypatch.setattr(reductions, "_LINE_WORDS", words)
+    reductions.syev_tridiagonal.cache_clear()
+    try:
+        a = stack(HERMITIAN, n, char)
+        w, v, info = reduced.syev_tridiagonal(asarray(a), "L", vectors=True)
+        name = np.dtype(char).name
+        plan = reductions.syev_tridiagonal(n, name, "L", LOCAL_BYTES, 64, vectors=True)
+    finally:
+        reductions.syev_tridiagonal.cache_clear()
+    layout = [each for each in plan.rotate[0].defines if "SEGMENTS" in each]
+    assert layout == ([] if segments is None else [f"SEGMENTS={segments}"])
+    assert not info.any()
+    assert_eigh(a, w, v)
+
+
+@needs_compiler
+@pytest.mark.parametrize(
     ("family", "shape", "char", "job"),
     [
         *[("tiny", (1, 1), "f", "all"), ("tiny", (3, 3), "D", "all")],

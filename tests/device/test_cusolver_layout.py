@@ -136,7 +136,7 @@ def test_a_negative_status_is_a_failure(cusolver, monkeypatch, batch):
 @pytest.mark.parametrize("uplo", ["L", "U"])
 @pytest.mark.parametrize("char", DTYPES)
 def test_syev(cusolver, char, uplo, layout):
-    for n in (1, 2, 5):
+    for n in (1, 2, 5, 33):
         a = positive((3, 2), n, char)
         b, before = lay(poisoned(a, uplo), layout)
         want = np.broadcast_to(a[:1, :1], a.shape) if layout == "broadcast" else a
@@ -158,13 +158,16 @@ def test_syev_routine_by_order(cusolver):
     assert cusolver.syev_routine(33) == "XsyevBatched"
 
 
-def test_values_are_put_in_order_with_their_vectors(cusolver):
-    w = np.array([[1.0, 3.0, 2.0], [1.0, 2.0, 3.0]])
-    v = np.stack([np.diag([1.0, 3.0, 2.0]), np.diag([1.0, 2.0, 3.0])])
-    values, vectors = cusolver._sorted(w, v)
-    assert (np.diff(values) > 0).all()
-    assert (vectors.sum(axis=-2) == values).all()
-    assert cusolver._sorted(w, None)[1] is None
+@pytest.mark.parametrize("char", "fdFD")
+def test_values_are_put_in_order(cusolver, char):
+    rng = np.random.default_rng(0)
+    w = rng.integers(0, 9, (5, 40)).astype(char.lower())  # many are equal
+    w[1, 3] = w[1, 7] = np.nan
+    found = host_cupy.asarray(np.full_like(w, -999))
+    order = cusolver.arrange(host_cupy.asarray(w), found)
+    want = np.argsort(w, axis=-1, kind="stable")
+    assert np.array_equal(order, want)
+    assert np.array_equal(found, np.take_along_axis(w, want, -1), equal_nan=True)
 
 
 def test_syev_without_the_batched_routine(cusolver, monkeypatch):

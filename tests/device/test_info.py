@@ -179,6 +179,9 @@ def test_a_nested_op_s_status_passes_through(library, monkeypatch):
 
     def failing(backend, a, uplo, *, vectors):
         w, v, _ = syev.syev(backend, a, uplo, vectors=vectors)
+        if backend.spoils_failures:
+            backend.fill_nan(w, status)
+            backend.fill_nan(v, status)
         return w, v, status
 
     monkeypatch.setattr(gesvd, "syev", failing)

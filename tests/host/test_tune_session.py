@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -126,6 +127,18 @@ def test_the_forecast_grows_with_the_work_and_stays_in_its_group(path, problem):
     assert run._forecast(smaller) == run._forecast(other) == {}
 
 
+def test_a_gpu_takes_more_matrices_in_the_time_of_one(path, problem):
+    session(path).run(grid(orders=(2,), batches=(1, 16)))
+    times = {record.key["batch"]: record.times for record in ledger.read(path)}
+    (asked,) = grid(orders=(2,), batches=(256,))
+    gpu = replace(TARGET, device=replace(TARGET.device, is_gpu=True))
+    forecast = session(path)._forecast(replace(asked, target=gpu))
+    assert forecast == {n: ms for n, ms in times[16].items() if ms is not None}
+    (fewer,) = grid(orders=(64,), batches=(4,))
+    forecast = session(path)._forecast(replace(fewer, target=gpu))
+    assert forecast == {n: ms for n, ms in times[1].items() if ms is not None}
+
+
 def test_an_interrupted_run_goes_on_where_it_stopped(path, problem, monkeypatch):
     whole = path.with_name("whole.jsonl")
     session(whole).run(grid())
@@ -222,6 +235,9 @@ def test_the_grid_spans_what_it_should_and_no_point_is_too_large():
     assert {1, 65536} <= {cell.call.batch for cell in todo}
     sizes = [16 * cell.call.n**2 * cell.call.batch for cell in todo]
     assert MOST_BYTES / 4 < max(sizes) <= MOST_BYTES
+    gpu = replace(TARGET, device=replace(TARGET.device, is_gpu=True))
+    more = cells([SPEC], [gpu], ("complex128",), ORDERS, BATCHES)
+    assert max(16 * cell.call.n**2 * cell.call.batch for cell in more) > MOST_BYTES
     for low, high in ((8, 9), (16, 17), (32, 33), (64, 65)):
         assert {low, high} <= set(ORDERS)
 

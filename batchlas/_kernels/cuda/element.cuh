@@ -36,6 +36,16 @@ __device__ inline Element conjugate(Element x) { return x; }
 __device__ inline REAL square(Element x) { return x * x; }
 #endif
 
+// sum - x y, where y is real, with one rounding: a chain of them waits for one operation
+// each.
+__device__ inline float minus_product(float sum, float x, float y) { return fmaf(-x, y, sum); }
+__device__ inline double minus_product(double sum, double x, double y) { return fma(-x, y, sum); }
+#if PARTS == 2
+__device__ inline Element minus_product(Element sum, Element x, REAL y) {
+    return {minus_product(sum.re, x.re, y), minus_product(sum.im, x.im, y)};
+}
+#endif
+
 __device__ inline Element zero() { return element((REAL)0, (REAL)0); }
 __device__ inline Element one() { return element((REAL)1, (REAL)0); }
 
@@ -108,18 +118,25 @@ __device__ inline REAL largest_part(Element x) {
     return larger(size_of(real_part(x)), size_of(imaginary_part(x)));
 }
 
-// The cosine and sine that make the Hermitian [[a, g], [conj(g), a + h]] diagonal, where
-// g = `size` * `phase`: the columns p, q become c p - s conj(phase) q and
-// s p + c conj(phase) q. `tangent` is s / c.
+// What makes the Hermitian [[a, g], [conj(g), a + h]] diagonal: the columns p, q become
+// c p - conj(s) q and s p + c q. The diagonal loses and gains `shift`.
 struct Rotation {
-    REAL c, s, tangent;
+    REAL c, shift;
+    Element s;
 };
 
-__device__ inline Rotation rotation_of(REAL h, REAL size) {
-    const REAL g = 2 * size, u = inverse_root(h * h + g * g);
-    const REAL half = (REAL)0.5 + (REAL)0.5 * size_of(h) * u, inverse = inverse_root(half);
-    const REAL s = (h < 0 ? -size : size) * u * inverse;
-    return {half * inverse, s, s * inverse};
+// `size2` is the square of g; it and its quotient by 1 are far from the ends of the range.
+__device__ inline Rotation rotation_of(REAL h, Element g, REAL size2) {
+    const REAL u = quick_inverse_root(h * h + 4 * size2);
+    const REAL half = (REAL)0.5 + (REAL)0.5 * size_of(h) * u;
+    const REAL inverse = quick_inverse_root(half), sine = (h < 0 ? -u : u) * inverse;
+    return {half * inverse, size2 * (sine * inverse), g * sine};
+}
+
+__device__ inline void turn(const Rotation& r, Element& p, Element& q) {
+    const Element x = p;
+    p = x * r.c - conjugate(r.s) * q;
+    q = r.s * x + q * r.c;
 }
 
 // Shared memory -----------------------------------------------------------------------

@@ -44,37 +44,39 @@ __device__ inline void set(Element (&a)[N][N], int i, int j, Element x) {
     else a[j][i] = conjugate(x);
 }
 
-// Diagonalise the lower triangle in place; return whether that converged.
+// The largest square off the diagonal.
+__device__ inline REAL largest_beside(const Element (&a)[N][N]) {
+    REAL most = 0;
+    _Pragma("unroll") for (int i = 1; i < N; i++)
+        _Pragma("unroll") for (int j = 0; j < i; j++) most = larger(most, square(a[i][j]));
+    return most;
+}
+
+// Diagonalise the lower triangle in place; return whether that converged: what is left
+// beside the diagonal is below rounding.
 __device__ inline bool diagonalise(Element (&a)[N][N], REAL (&d)[N], Element (&v)[N][N]) {
     for (int sweep = 0; sweep < SWEEPS; sweep++) {
-        REAL seen = 0;
+        if (largest_beside(a) <= epsilon() * epsilon() / 16) return true;
         _Pragma("unroll") for (int p = 0; p < N - 1; p++)
             _Pragma("unroll") for (int q = p + 1; q < N; q++) {
             const Element g = conjugate(a[q][p]);
             const REAL size2 = square(g);
             if (size2 > least_square()) {
-                seen = larger(seen, size2);
-                const REAL inverse = inverse_root(size2), size = size2 * inverse;
-                const Element back = conjugate(g) * inverse;
-                const Rotation r = rotation_of(d[q] - d[p], size);
-                d[p] -= r.tangent * size;
-                d[q] += r.tangent * size;
+                const Rotation r = rotation_of(d[q] - d[p], g, size2);
+                d[p] -= r.shift;
+                d[q] += r.shift;
                 a[q][p] = zero();
                 _Pragma("unroll") for (int k = 0; k < N; k++) {
                     if (k == p || k == q) continue;
-                    const Element x = at(a, k, p), y = at(a, k, q) * back;
-                    set(a, k, p, x * r.c - y * r.s);
-                    set(a, k, q, x * r.s + y * r.c);
+                    Element x = at(a, k, p), y = at(a, k, q);
+                    turn(r, x, y);
+                    set(a, k, p, x);
+                    set(a, k, q, y);
                 }
                 if (VECTORS)
-                    _Pragma("unroll") for (int k = 0; k < N; k++) {
-                        const Element x = v[k][p], y = v[k][q] * back;
-                        v[k][p] = x * r.c - y * r.s;
-                        v[k][q] = x * r.s + y * r.c;
-                    }
+                    _Pragma("unroll") for (int k = 0; k < N; k++) turn(r, v[k][p], v[k][q]);
             }
         }
-        if (seen <= 16 * epsilon() * epsilon()) return true;
     }
     return false;
 }
@@ -158,20 +160,10 @@ __device__ inline bool orthogonalise(Element (&g)[ROWS][COLUMNS],
             const REAL size2 = square(gamma);
             if (size2 > tolerance * alpha * beta) {
                 rotated = true;
-                const REAL inverse = inverse_root(size2), size = size2 * inverse;
-                const Element back = conjugate(gamma) * inverse;
-                const Rotation r = rotation_of(beta - alpha, size);
-                _Pragma("unroll") for (int i = 0; i < ROWS; i++) {
-                    const Element x = g[i][p], y = g[i][q] * back;
-                    g[i][p] = x * r.c - y * r.s;
-                    g[i][q] = x * r.s + y * r.c;
-                }
+                const Rotation r = rotation_of(beta - alpha, gamma, size2);
+                _Pragma("unroll") for (int i = 0; i < ROWS; i++) turn(r, g[i][p], g[i][q]);
                 if (KEPT)
-                    _Pragma("unroll") for (int i = 0; i < COLUMNS; i++) {
-                        const Element x = v[i][p], y = v[i][q] * back;
-                        v[i][p] = x * r.c - y * r.s;
-                        v[i][q] = x * r.s + y * r.c;
-                    }
+                    _Pragma("unroll") for (int i = 0; i < COLUMNS; i++) turn(r, v[i][p], v[i][q]);
             }
         }
         if (!rotated) return true;

@@ -23,7 +23,10 @@ ROUNDS = 2
 _SHARED_BYTES = 100 << 10  # of the kernels that can also do with fewer threads
 _SEVERAL_BYTES = 48 << 10  # of blocks of several matrices
 _ROW_WORDS = 128  # 4-byte registers for the rows that a thread keeps
-_BLOCKS = 4096  # small blocks that a large device runs at a time
+_LINE_WORDS = 128  # 4-byte registers for a thread's part of a line of vectors
+_LINES_WORDS = 64  # for several lines of a thread
+_DEEP = 2  # lines of a thread
+_BLOCKS = 1024  # small blocks that a large device runs at a time
 _BLOCK = 128  # threads of a block that holds several matrices
 
 
@@ -125,24 +128,60 @@ def _rotate(lines: int, width: int, order: int, dtype: str, **what: int) -> Plan
         "TURNS": turns,
         "SIGNED": int(what["NUMBERS"] == 4 and not what["OFFSET"]),
     }
+    how = _in_registers(lines, order, dtype) or _in_shared(lines, width, dtype)
+    if how is None:
+        return None
+    source, layout, threads, matrices, shared = how
+    defines = _defines(dtype, **sizes, **what, **signed, **layout)
+    rows = -(-lines // layout["TILE"])
+    files = ("sweeps.cuh", source)
+    return Plan(files, "rotate", defines, threads, matrices, shared, rows)
+
+
+_Layout = tuple[str, dict[str, int], int, int, int]
+"""A source, its layout, and threads, matrices and shared memory per block."""
+
+
+def _in_registers(lines: int, order: int, dtype: str) -> _Layout | None:
+    """Return how lines lie in registers, None where they are too long for four parts."""
+    element = element_bytes(dtype)
+    real_bytes = 4 if dtype in ("float32", "complex64") else 8
+    for segments in (1, 2, 4):
+        part = -(-order // (4 * segments)) * 4
+        words = part * element // 4
+        if words <= _LINE_WORDS:
+            break
+    else:
+        return None
+    # A rotation is read from shared memory once for all lines of a thread.
+    deep = 1
+    while 2 * deep * words <= _LINES_WORDS and 2 * deep <= min(
+        _DEEP, power_of_two(lines)
+    ):
+        deep *= 2
+    tile = min(power_of_two(lines), 32 // segments * deep)
+    group = tile // deep * segments
+    staged = segments * (2 * part * segments * real_bytes + 2 * real_bytes)
+    matrix = staged + (tile * (order | 1) + 1) * element
+    threads = 128
+    while threads > 32 and threads // group * matrix > _SEVERAL_BYTES:
+        threads //= 2
+    matrices = threads // group
+    layout = {"TILE": tile, "DEEP": deep, "SEGMENTS": segments, "PART": part}
+    layout["THREADS"] = threads
+    return "lines.cu", layout, threads, matrices, matrices * matrix
+
+
+def _in_shared(lines: int, width: int, dtype: str) -> _Layout | None:
+    """Return how lines lie in shared memory, None where one is too long."""
     deep = width + 8  # what a piece of rotations may run beyond the end
     element = element_bytes(dtype)
     block = _block(lines, 128, lambda tile: deep * (tile + 1) * element)
     if block is None:
         return None
     tile, groups, shared = block
-    how = {"TILE": tile, "GROUPS": groups}
-    defines = _defines(dtype, **sizes, **what, **signed, **how)
-    rows = -(-lines // tile)
-    return Plan(
-        ("sweeps.cuh", "rotations.cu"),
-        "rotate",
-        defines,
-        tile * groups,
-        groups,
-        shared,
-        rows,
-    )
+    layout = {"TILE": tile, "GROUPS": groups}
+    return "rotations.cu", layout, tile * groups, groups, shared
 
 
 def _block(

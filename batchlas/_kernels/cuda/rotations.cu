@@ -56,15 +56,6 @@ struct Reader {
     }
 };
 
-// The chain is one operation long: the product with y does not wait for x.
-__device__ inline float minus_product(float sum, float x, float y) { return fmaf(-x, y, sum); }
-__device__ inline double minus_product(double sum, double x, double y) { return fma(-x, y, sum); }
-#if PARTS == 2
-__device__ inline Element minus_product(Element sum, Element x, REAL y) {
-    return {minus_product(sum.re, x.re, y), minus_product(sum.im, x.im, y)};
-}
-#endif
-
 // Turn one line. Beyond the end of a piece the rotations are by nothing, which needs
 // CHUNK rows after the last.
 template <bool WHOLE>
