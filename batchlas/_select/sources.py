@@ -1,6 +1,7 @@
 """The fingerprint of an op's kernels, by which a table tells that it has grown stale.
 
-Decided here: which sources count. On devices of SYCL they are the op's own module and
+Decided here: which sources count, and what of them: neither comments, nor docstrings,
+nor where a line is broken. On devices of SYCL they are the op's own module and
 all kernels and parts of the kernel compiler that it imports, directly or not; on those
 of CUDA the module of the CUDA families and their sources. The vendor's adapters are
 imported by name, so all of the device's kind count. Neither kind of device minds what
@@ -23,6 +24,11 @@ _IMPORT = re.compile(
     r"|import batchlas([\w.]+))",
     re.MULTILINE,
 )
+# Comments, and strings that begin a line.
+_BESIDE_CODE = {
+    "py": re.compile(r'^[ \t]*r?"""[\s\S]*?"""|(?:^|[ \t])# .*$', re.MULTILINE),
+    "c": re.compile(r"//.*$|/\*[\s\S]*?\*/", re.MULTILINE),
+}
 _COUNTED = ("_ops", "_kernels", "_vendor")
 _CUDA_FAMILIES = _PACKAGE / "_ops" / "cuda.py"
 _CUDA_KERNELS = _PACKAGE / "_kernels" / "cuda"
@@ -51,8 +57,15 @@ def kernels_hash(op: str, device: str) -> str | None:
     sources |= {each for each in by_name if _is_cuda(each) == of_cuda}
     digest = hashlib.sha256()
     for source in sorted(sources):
-        digest.update(source.read_bytes())
+        digest.update(_meaning(source).encode())
     return digest.hexdigest()[:8]
+
+
+def _meaning(source: Path) -> str:
+    """Return a source's text without what means nothing to a kernel."""
+    text = source.read_text(encoding="utf-8")
+    beside = _BESIDE_CODE["py" if source.suffix == ".py" else "c"]
+    return "".join(beside.sub("", text).split())
 
 
 def _is_cuda(source: Path) -> bool:

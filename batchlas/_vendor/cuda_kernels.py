@@ -189,7 +189,7 @@ def arrange(values: cupy.ndarray, out: cupy.ndarray) -> cupy.ndarray:
     return order
 
 
-def emit(
+def emit(  # noqa: PLR0913 - what one kernel is told
     source: cupy.ndarray,
     strides: tuple[int, int, int],
     out: cupy.ndarray,

@@ -143,7 +143,7 @@ _Layout = tuple[str, dict[str, int], int, int, int]
 
 
 def _in_registers(lines: int, order: int, dtype: str) -> _Layout | None:
-    """Return how lines lie in registers, None where they are too long for four parts."""
+    """Return how lines lie in registers, None where four threads are too few."""
     element = element_bytes(dtype)
     real_bytes = 4 if dtype in ("float32", "complex64") else 8
     for segments in (1, 2, 4):

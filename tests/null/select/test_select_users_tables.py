@@ -104,19 +104,49 @@ def test_the_hash_covers_what_an_op_imports_and_the_adapters():
     assert sources.kernels_hash("no_such_op", "cpu_avx512") is None
 
 
+def more_text(monkeypatch, suffix, text):
+    """Have sources of a name end in some text, from now on."""
+    monkeypatch.undo()
+    read = Path.read_text
+    monkeypatch.setattr(
+        Path,
+        "read_text",
+        lambda path, **how: read(path, **how) + path.name.endswith(suffix) * text,
+    )
+
+
+def test_what_is_said_about_kernels_makes_no_table_stale(monkeypatch):
+    def hashes():
+        sources.kernels_hash.cache_clear()
+        return [sources.kernels_hash("syev", key) for key in ("cpu_avx512", "sm_90")]
+
+    before = hashes()
+    for suffix, text in (
+        ("ql.py", "\n# a comment\n"),
+        ("ql.py", '\n"""A docstring\nof two lines."""\n'),
+        ("ql.py", "\n\n"),
+        ("jacobi.cu", "\n// a comment\n"),
+        ("jacobi.cu", "/* a\ncomment */  "),
+    ):
+        more_text(monkeypatch, suffix, text)
+        assert hashes() == before, (suffix, text)
+    for suffix, text, changed in (("ql.py", "a = '#b'", 0), ("jacobi.cu", "a", 1)):
+        more_text(monkeypatch, suffix, text)
+        after = hashes()
+        assert after[changed] != before[changed]
+        assert after[1 - changed] == before[1 - changed]
+    monkeypatch.undo()
+    sources.kernels_hash.cache_clear()
+
+
 def test_devices_of_one_kind_do_not_mind_the_other_kinds_sources(monkeypatch):
     def hashes():
         sources.kernels_hash.cache_clear()
         return [sources.kernels_hash("syev", key) for key in ("cpu_avx512", "sm_90")]
 
     before = hashes()
-    read = Path.read_bytes
     for suffix, kept in ((".cu", 0), ("onemkl.py", 1), ("syev.py", 1)):
-        monkeypatch.setattr(
-            Path,
-            "read_bytes",
-            lambda path, suffix=suffix: read(path) + path.name.endswith(suffix) * b"#",
-        )
+        more_text(monkeypatch, suffix, "x = 1;")
         after = hashes()
         assert after[kept] == before[kept]
         assert after[1 - kept] != before[1 - kept]
