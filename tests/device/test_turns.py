@@ -163,7 +163,7 @@ def test_what_a_call_made_for_itself_ends_in_its_turn(call, monkeypatch):
 
     def converted(a, dtype):
         good = dpnp.asarray(definite(3, 2, 2).astype(dtype))
-        return Watched(a.shape, dtype=dtype, buffer=good)
+        return Watched(a.shape, dtype=dtype, buffer=good.get_array())
 
     monkeypatch.setattr(dpnp.ndarray, "astype", converted)
     call(dpnp.ones((3, 2, 2), dtype=np.int64))
