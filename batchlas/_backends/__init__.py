@@ -73,6 +73,9 @@ class Backend(Protocol):
     spoils_failures: bool
     """Whether every routine here leaves NaN in the results of a matrix that failed."""
 
+    def turn(self, a: Any) -> AbstractContextManager[None]:
+        """Return what a public call on `a` holds from its beginning to its end."""
+
     def lift(self, a: Any) -> tuple[Any, Callable[[Any], Any] | None]:
         """Return `a` as a plain array and how to wrap results (None: as they are)."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from batchlas._runtime.settings import settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from numpy.typing import NDArray
 
@@ -24,8 +26,15 @@ kind = "cupy"
 xp = cupy
 spoils_failures = True
 
+_nothing = nullcontext()
+
 # Device record by device id, with the generation of the settings it was made under.
 _devices: dict[int, tuple[int, Device]] = {}
+
+
+def turn(_a: Any) -> AbstractContextManager[None]:
+    """Return nothing to hold: CUDA is safe for threads."""
+    return _nothing
 
 
 def lift(a: cupy.ndarray) -> tuple[cupy.ndarray, Callable[[Any], Any] | None]:

@@ -21,17 +21,24 @@ from batchlas._runtime.devices import Device, host_cpu_key
 from batchlas._runtime.layout import Extent
 from batchlas._runtime.lease import ALIGNMENT
 from batchlas._runtime.settings import settings
-from batchlas._runtime.sycl import check_not_orphaned
+from batchlas._runtime.sycl import check_not_orphaned, in_turn, turn_on
 from batchlas._runtime.workspace import Arena, arena_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from numpy.typing import NDArray
 
 kind = "dpnp"
 xp = dpnp
 spoils_failures = False
+
+
+def turn(a: Any) -> AbstractContextManager[None]:
+    """Return the use of the SYCL runtime, which ends when the work on `a` is done."""
+    check_not_orphaned()
+    return turn_on(a.sycl_queue)
 
 
 def lift(a: Any) -> tuple[Any, Callable[[Any], Any] | None]:
@@ -126,7 +133,8 @@ class UsmMemory:
 
     def wait(self) -> None:
         """Wait for the queue."""
-        self._queue.wait()
+        with in_turn:
+            self._queue.wait()
 
 
 def extent(a: Any) -> Extent:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -23,12 +24,20 @@ from batchlas._runtime.workspace import Arena, arena_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from numpy.typing import NDArray
 
 kind = "numpy"
 xp = np
 spoils_failures = False
+
+_nothing = nullcontext()
+
+
+def turn(_a: Any) -> AbstractContextManager[None]:
+    """Return nothing to hold: LAPACK needs no turn, and a launch takes its own."""
+    return _nothing
 
 
 def lift(a: Any) -> tuple[NDArray[Any], Callable[[Any], Any] | None]:
@@ -95,15 +104,16 @@ def empty(
 
 def workspace(_a: Any) -> Arena:
     """Return this thread's scratch for kernels on the host's memory."""
-    return arena_of(kind, host_queue(), HostMemory)
+    return arena_of(kind, host_queue(), lambda _queue: HostMemory())
 
 
 class HostMemory:
-    """Scratch in ordinary memory; `queue` is what kernels run on, None without any."""
+    """Scratch in ordinary memory.
 
-    def __init__(self, queue: Any) -> None:
-        self._queue = queue
-        self.is_in_order: bool = queue is None or queue.is_in_order
+    Nothing is ever pending on it: a launch waits for its kernel.
+    """
+
+    is_in_order = True
 
     def allocate(self, nbytes: int) -> NDArray[np.uint8]:
         """Return an aligned block."""
@@ -118,9 +128,7 @@ class HostMemory:
         return np.ndarray(shape, dtype, block, start)
 
     def wait(self) -> None:
-        """Wait for the queue."""
-        if self._queue is not None:
-            self._queue.wait()
+        """Return at once."""
 
 
 def host_view(a: NDArray[Any]) -> NDArray[Any]:

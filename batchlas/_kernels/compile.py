@@ -18,6 +18,7 @@ from batchlas._kernels.ir import Binary, BinaryOp, Const, DType, Expr, ScalarArg
 from batchlas._kernels.render.rendered import ArgKind
 from batchlas._kernels.spirv import compile_spirv
 from batchlas._runtime.profile import trace_launch
+from batchlas._runtime.sycl import in_turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -90,7 +91,8 @@ def compile_opencl(rendered: Rendered, queue: Queue) -> OpenCLKernel:
     known = _COMPILED.get(key)
     if known is None:
         check_device(rendered, queue.sycl_device)
-        known = _COMPILED[key] = prepare_opencl(rendered, _program(rendered, queue))
+        with in_turn:
+            known = _COMPILED[key] = prepare_opencl(rendered, _program(rendered, queue))
     return known
 
 
@@ -109,11 +111,12 @@ def launch_opencl(kernel: OpenCLKernel, queue: Queue, values: Sequence[object]) 
         return
     args = [convert(v) for convert, v in zip(kernel.converters, values, strict=True)]
     local = kernel.local_range
-    if local is None:
-        event = queue.submit(kernel.handle, args, [groups])
-    else:
-        event = queue.submit(kernel.handle, args, [groups * local[0]], local)
-    trace_launch(kernel.rendered.entry, groups, event)
+    with in_turn:
+        if local is None:
+            event = queue.submit(kernel.handle, args, [groups])
+        else:
+            event = queue.submit(kernel.handle, args, [groups * local[0]], local)
+        trace_launch(kernel.rendered.entry, groups, event)
 
 
 def check_device(rendered: Rendered, device: Device) -> None:

@@ -36,7 +36,7 @@ class errstate(ContextDecorator):  # noqa: N801 - named like numpy.errstate
     linalg : {"raise", "nan", "ignore"}
         "raise" raises `LinAlgError` naming the matrices that failed. "nan" fills the
         results of those matrices with NaN. "ignore" leaves in them whatever the
-        algorithm left (NaN or a partial result) and never waits for a device.
+        algorithm left (NaN or a partial result) and never waits for a GPU.
 
     Raises
     ------

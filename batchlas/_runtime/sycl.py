@@ -1,8 +1,14 @@
-"""The SYCL queue of the host's processor, on which kernels for NumPy arrays run.
+"""The SYCL runtime: the queue of the host's processor, and whose turn it is.
 
-Decided here: whether there is one. dpctl is imported when the first NumPy array arrives
-and not before; without it, or without a CPU device, there are no native kernels for
-NumPy arrays and ``why_no_queue`` says so.
+Decided here: whether there is a queue, on which kernels for NumPy arrays run. dpctl is
+imported when the first NumPy array arrives and not before; without it, or without a CPU
+device, there are no native kernels for NumPy arrays and ``why_no_queue`` says so.
+
+One thread at a time is in the runtime (`in_turn`). Intel's runtime of CPU devices is
+not safe for two: two threads that wait for one out-of-order queue crash it within
+seconds by dpctl alone, two that copy dpnp arrays to the host hang, and dpnp, which
+keeps the order of its work per queue for all threads together, loses some of it. A
+kernel has all processors anyway.
 
 A SYCL runtime does not survive a fork: its worker threads do not exist in the child,
 where dpnp's functions were seen to wait for them for ever. A child of a process that
@@ -14,12 +20,16 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from typing import Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from batchlas._runtime.forks import Lock, in_forked_child
 from batchlas._runtime.notices import warn_once
 from batchlas._runtime.settings import settings
 from batchlas._runtime.state import process_wide
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _AFTER_FORK = "the SYCL runtime that was loaded before a fork does not work after it"
 _INSTEAD = "start processes by 'spawn' or 'forkserver' (multiprocessing.get_context)"
@@ -29,7 +39,6 @@ class _State:
     """The queue, or why there is none; neither before the first question."""
 
     def __init__(self) -> None:
-        self.lock = Lock()
         self.queue: Any = None
         self.reason: str | None = None
         self.is_orphaned = False
@@ -38,11 +47,29 @@ class _State:
 
 _state = process_wide("sycl", _State)
 
+in_turn = process_wide("turn", Lock)
+"""Held by whoever uses the runtime. Of all locks it is taken first."""
+
+
+@contextmanager
+def turn_on(queue: Any) -> Iterator[None]:
+    """Hold the runtime for a call that works on a queue.
+
+    On a CPU device the call's work is waited for, since the processors that do it are
+    the runtime's threads. Other devices go on by themselves.
+    """
+    with in_turn:
+        try:
+            yield
+        finally:
+            if queue.sycl_device.is_cpu:
+                queue.wait()
+
 
 def host_queue() -> Any:
     """Return the queue of the host's CPU device, or None without one."""
     if _state.queue is None and _state.reason is None:
-        with _state.lock:
+        with in_turn:
             if _state.queue is None and _state.reason is None:
                 _find()
     return _state.queue

@@ -16,10 +16,8 @@ import numpy as np
 from dpnp.linalg import LinAlgError, cholesky, eigh, eigvalsh, svd
 
 from batchlas._backends.dpnp import host_view, to_host
-from batchlas._runtime.forks import Lock
 from batchlas._runtime.info import from_flags
 from batchlas._runtime.settings import settings
-from batchlas._runtime.state import process_wide
 from batchlas._vendor.screen import first_bad_minor, non_finite, with_identity
 
 if TYPE_CHECKING:
@@ -36,13 +34,6 @@ _Outputs = tuple[Any, ...]
 _IS_DPNP_0_15 = dpnp.__version__.startswith("0.15.")
 
 
-# dpnp keeps the order of its work per queue for all threads together, and loses some of
-# it when several call at once: 2 of 480 stacks came back wrong from eight threads that
-# called dpnp.linalg.svd itself on one queue (0.20), none when they took turns.
-_in_turn = process_wide("onemkl", Lock)
-
-
-@_in_turn
 def potrf(a: Any, uplo: str) -> tuple[Any, Any]:
     """Cholesky factors; see `batchlas._vendor`."""
 
@@ -67,7 +58,6 @@ def potrf(a: Any, uplo: str) -> tuple[Any, Any]:
     return _with_status(a, (result,), info)
 
 
-@_in_turn
 def syev(a: Any, uplo: str, *, vectors: bool) -> tuple[Any, Any, Any]:
     """Eigenvalues and eigenvectors; see `batchlas._vendor`."""
 
@@ -80,7 +70,6 @@ def syev(a: Any, uplo: str, *, vectors: bool) -> tuple[Any, Any, Any]:
     return outputs[0], outputs[1] if vectors else None, info
 
 
-@_in_turn
 def gesvd(a: Any, job: str) -> tuple[Any, Any, Any, Any]:
     """Singular values and vectors; see `batchlas._vendor`."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from batchlas._dispatch import backend_of
 from batchlas._ops.potrf import potrf
@@ -11,6 +11,9 @@ from batchlas._runtime.errstate import Failure, settle, status_of
 from batchlas.linalg._arguments import Receivers, stack_of
 from batchlas.linalg._elsewhere import elsewhere
 from batchlas.linalg._results import CholeskyExResult
+
+if TYPE_CHECKING:
+    from batchlas._backends import Backend
 
 _FAILURE = {
     uplo: Failure(
@@ -84,6 +87,11 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
     backend = backend_of(a)
     if backend is None:
         return elsewhere(cholesky, a, upper=upper)
+    with backend.turn(a):
+        return _cholesky(backend, a, uplo)
+
+
+def _cholesky(backend: Backend, a: Any, uplo: str) -> Any:
     stack = stack_of(backend, a)
     array = stack.array
     if array.size == 0:
@@ -139,13 +147,20 @@ def cholesky_ex(
     if backend is None:
         Receivers(backend, a, out, info)
         return elsewhere(cholesky_ex, a, upper=upper)  # type: ignore[no-any-return]
+    with backend.turn(a):
+        return _cholesky_ex(backend, a, "U" if upper else "L", out, info)
+
+
+def _cholesky_ex(
+    backend: Backend, a: Any, uplo: str, out: Any, info: Any
+) -> CholeskyExResult:
     stack = stack_of(backend, a)
     array = stack.array
     receivers = Receivers(backend, array, out, info, [(array.shape, array.dtype)])
     if array.size == 0:
         factor, status = backend.xp.empty_like(array, order="C"), None
     else:
-        factor, status = potrf(backend, array, "U" if upper else "L")
+        factor, status = potrf(backend, array, uplo)
     status = status_of(backend, array, (factor,), status)
     (factor,) = receivers.received(stack.wrapped(factor))
     return CholeskyExResult(factor, stack.status(backend, status, info))

@@ -86,6 +86,11 @@ def eigh(a: Any, UPLO: str = "L") -> Any:
     if backend is None:
         return elsewhere(eigh, a, UPLO=UPLO)
     uplo = checked_uplo(UPLO)
+    with backend.turn(a):
+        return _eigh(backend, a, uplo)
+
+
+def _eigh(backend: Backend, a: Any, uplo: str) -> Any:
     stack = stack_of(backend, a)
     array = stack.array
     if array.size == 0:
@@ -143,6 +148,11 @@ def eigh_ex(
         Receivers(backend, a, out, info)
         return elsewhere(eigh_ex, a, UPLO=UPLO)  # type: ignore[no-any-return]
     uplo = checked_uplo(UPLO)
+    with backend.turn(a):
+        return _eigh_ex(backend, a, uplo, out, info)
+
+
+def _eigh_ex(backend: Backend, a: Any, uplo: str, out: Any, info: Any) -> EighExResult:
     stack = stack_of(backend, a)
     array = stack.array
     values = (array.shape[:-1], np.dtype(REAL_OF[array.dtype.char]))
@@ -199,6 +209,11 @@ def eigvalsh(a: Any, UPLO: str = "L") -> Any:
     if backend is None:
         return elsewhere(eigvalsh, a, UPLO=UPLO)
     uplo = checked_uplo(UPLO)
+    with backend.turn(a):
+        return _eigvalsh(backend, a, uplo)
+
+
+def _eigvalsh(backend: Backend, a: Any, uplo: str) -> Any:
     stack = stack_of(backend, a)
     array = stack.array
     if array.size == 0:

@@ -100,11 +100,16 @@ def svd(
             compute_uv=compute_uv,
             hermitian=hermitian,
         )
+    with backend.turn(a):
+        return _svd(backend, a, job, hermitian=hermitian)
+
+
+def _svd(backend: Backend, a: Any, job: str, *, hermitian: bool) -> Any:
     stack = stack_of(backend, a, square=hermitian)
     u, s, vh, info = _decompose(backend, stack.array, job, hermitian=hermitian)
     failure = _HERMITIAN_FAILURE if hermitian else _FAILURE
     settle(backend, stack.array, (u, s, vh), info, failure)
-    if not compute_uv:
+    if job == "none":
         return stack.values(s)
     return SVDResult(stack.wrapped(u), stack.values(s), stack.wrapped(vh))
 
@@ -168,13 +173,20 @@ def svd_ex(
             compute_uv=compute_uv,
             hermitian=hermitian,
         )
-    stack = stack_of(backend, a, square=hermitian)
     job = _job(full_matrices=full_matrices, compute_uv=compute_uv)
+    with backend.turn(a):
+        return _svd_ex(backend, a, job, out, info, hermitian=hermitian)
+
+
+def _svd_ex(
+    backend: Backend, a: Any, job: str, out: Any, info: Any, *, hermitian: bool
+) -> SVDExResult:
+    stack = stack_of(backend, a, square=hermitian)
     results = _results(stack.array, job)
     receivers = Receivers(backend, stack.array, out, info, results)
     u, s, vh, status = _decompose(backend, stack.array, job, hermitian=hermitian)
     status = status_of(backend, stack.array, (u, s, vh), status)
-    if compute_uv:
+    if job != "none":
         u, vh = stack.wrapped(u), stack.wrapped(vh)
     u, s, vh = receivers.received(u, stack.values(s), vh)
     return SVDExResult(u, s, vh, stack.status(backend, status, info))
@@ -218,6 +230,11 @@ def svdvals(x: Any, /) -> Any:
     backend = backend_of(x)
     if backend is None:
         return elsewhere(svdvals, x)
+    with backend.turn(x):
+        return _svdvals(backend, x)
+
+
+def _svdvals(backend: Backend, x: Any) -> Any:
     stack = stack_of(backend, x, square=False)
     array = stack.array
     _, s, _, info = _decompose(backend, array, "none", hermitian=False)
@@ -254,10 +271,9 @@ def _empty(backend: Backend, array: Any, job: str) -> tuple[Any, Any, Any]:
         return None, s, None
     u = backend.xp.zeros_like(array, shape=vectors[0], order="C")
     vh = backend.xp.zeros_like(array, shape=others[0], order="C")
-    rows, columns = u.shape[-1], vh.shape[-2]
-    diagonal = backend.xp.arange(max(rows, columns))
-    u[..., diagonal[:rows], diagonal[:rows]] = 1
-    vh[..., diagonal[:columns], diagonal[:columns]] = 1
+    for factor in (u, vh):
+        rows, columns = factor.shape[-2:]
+        factor.reshape(*factor.shape[:-2], rows * columns)[..., :: columns + 1] = 1
     return u, s, vh
 
 

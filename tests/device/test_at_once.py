@@ -14,10 +14,8 @@ import numpy as np
 import pytest
 from calls import CALLS
 from families import DTYPES, definite
-from libraries import host
 
 import batchlas
-from batchlas._dispatch import backend_of
 from batchlas._ops import potrf
 from batchlas._runtime.workspace import live_leases
 from batchlas._select import ScopedPin
@@ -41,31 +39,6 @@ def _eager_switches():
     sys.setswitchinterval(1e-5)
     yield
     sys.setswitchinterval(before)
-
-
-@pytest.fixture
-def own_array(library):
-    """Return a function that makes an array on a queue of the calling thread's own.
-
-    On one queue for all threads dpnp's own functions lose the order of their work.
-    """
-    if library.name != "dpnp":
-        return library.asarray
-    import dpctl
-
-    queues = threading.local()
-
-    def asarray(array):
-        if not hasattr(queues, "mine"):
-            device = library.asarray(array).sycl_device
-            queues.mine = dpctl.SyclQueue(device)
-        return library.xp.asarray(array, sycl_queue=queues.mine)
-
-    return asarray
-
-
-def flat(result):
-    return host(result if isinstance(result, tuple) else (result,))
 
 
 def problem(number):
@@ -96,44 +69,47 @@ def assert_same(found, expected):
 
 
 @pytest.mark.parametrize("call", CALLS, ids=str)
-def test_every_function(library, own_array, call):
+def test_every_function(library, call):
     def work(number):
-        return flat(call(own_array(problem(number))))
+        return library.answers(call, problem(number))
 
     count = WORKERS * ROUNDS
     expected = [work(number) for number in range(count)]
     assert_same(at_once(work, count), expected)
 
 
-def test_every_choice_with_pins_of_their_own(library, own_array):
+def test_every_choice_with_pins_of_their_own(library):
     """Pins belong to a thread; scratch of small batches does too."""
 
     def work(number):
-        a = own_array(problem(number // 4))
-        backend = backend_of(a)
-        choices = potrf.candidates(a.dtype.name, backend.kind)
-        choice = choices[number % len(choices)]
-        with ScopedPin("potrf", str(choice)):
-            assert batchlas.explain("cholesky", a).choice == str(choice)
-            return flat(batchlas.linalg.cholesky(a))
+        def factor(a):
+            choices = potrf.candidates(a.dtype.name, library.name)
+            choice = str(choices[number % len(choices)])
+            with ScopedPin("potrf", choice):
+                assert batchlas.explain("cholesky", a).choice == choice
+                return (batchlas.linalg.cholesky(a),)
+
+        return library.answers(factor, problem(number // 4))
 
     count = 4 * WORKERS * ROUNDS
     expected = [work(number) for number in range(count)]
     assert_same(at_once(work, count), expected)
 
 
-def test_failures_and_policies_of_their_own(library, own_array):
+def test_failures_and_policies_of_their_own(library):
     """An errstate belongs to a thread, and so does the error."""
+
+    def factor(a):
+        try:
+            return (batchlas.linalg.cholesky(a),)
+        except np.linalg.LinAlgError as error:
+            return (np.array(error.indices), error.info)
 
     def work(number):
         a = problem(number)
         a[number % len(a)] *= -1
-        stack = own_array(a)
         with batchlas.errstate(linalg=("raise", "nan", "ignore")[number % 3]):
-            try:
-                return flat(batchlas.linalg.cholesky(stack))
-            except np.linalg.LinAlgError as error:
-                return (np.array(error.indices), error.info)
+            return library.answers(factor, a)
 
     count = 3 * WORKERS * ROUNDS
     expected = [work(number) for number in range(count)]

@@ -79,6 +79,16 @@ def test_empty_integers_become_float64(library, dtype, call):
         assert result.dtype == np.float64
 
 
+def test_identities_are_on_the_array_s_queue():
+    dpnp = pytest.importorskip("dpnp")
+    dpctl = pytest.importorskip("dpctl")
+    queue = dpctl.SyclQueue()
+    u, _, vh = linalg.svd(dpnp.empty((2, 3, 0), sycl_queue=queue))
+    assert u.sycl_queue == queue
+    assert vh.sycl_queue == queue
+    np.testing.assert_array_equal(dpnp.asnumpy(u), np.tile(np.eye(3), (2, 1, 1)))
+
+
 def assert_empty(library, array, shape, dtype):
     assert library.owns(array)
     assert array.shape == shape

@@ -122,7 +122,7 @@ from batchlas._runtime import reuse, settings, sycl
 from batchlas._select import store
 batchlas.linalg.cholesky(stack)
 def hold():
-    with reuse._pool._lock, settings._state.lock, sycl._state.lock, store._state.lock:
+    with reuse._pool._lock, settings._state.lock, sycl.in_turn, store._state.lock:
         held.set()
         time.sleep(60)
 held = threading.Event()

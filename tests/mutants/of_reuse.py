@@ -1,4 +1,4 @@
-"""Guards of the short way of small stacks, and of memory that is used again."""
+"""Guards of the short way of small stacks, of memory used again, and of turns."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from mutation import mutation
 PROCESSES = "host/test_processes.py::"
 QUICK = "host/test_quick.py::"
 REUSE = "null/test_reuse.py::"
+TURNS = "device/test_turns.py::"
 
 
 MUTATIONS = (
@@ -72,5 +73,40 @@ MUTATIONS = (
         "return self._blocks.pop(at)",
         "return self._blocks[at]",
         REUSE + "test_kept_memory_is_handed_out_once",
+    ),
+    mutation(
+        "calls on dpnp arrays take turns",
+        "_runtime/sycl.py",
+        "    with in_turn:\n        try:\n",
+        "    if True:\n        try:\n",
+        TURNS + "test_one_thread_at_a_time_is_in_the_runtime",
+    ),
+    mutation(
+        "a turn ends with nothing pending",
+        "_runtime/sycl.py",
+        "            if queue.sycl_device.is_cpu:\n                queue.wait()\n",
+        "            pass\n",
+        TURNS + "test_nothing_is_pending_when_a_call_ends",
+    ),
+    mutation(
+        "launches on NumPy arrays take turns",
+        "_kernels/compile.py",
+        "    with in_turn:\n        if local is None:\n",
+        "    if True:\n        if local is None:\n",
+        TURNS + "test_one_thread_at_a_time_is_in_the_runtime",
+    ),
+    mutation(
+        "waits for scratch take turns",
+        "_backends/dpnp.py",
+        "        with in_turn:\n            self._queue.wait()\n",
+        "        self._queue.wait()\n",
+        TURNS + "test_one_thread_at_a_time_is_in_the_runtime",
+    ),
+    mutation(
+        "LAPACK needs no turn",
+        "_backends/numpy.py",
+        "    return _nothing\n",
+        "    from batchlas._runtime.sycl import in_turn\n\n    return in_turn\n",
+        TURNS + "test_lapack_is_not_held_up_by_calls_on_dpnp_arrays",
     ),
 )
