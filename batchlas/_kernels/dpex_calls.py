@@ -13,6 +13,7 @@ from llvmlite import ir
 from numba import types
 from numba.core.datamodel.models import PrimitiveModel
 from numba.extending import lower_builtin, register_model, type_callable
+from numba_dpex.core.descriptor import dpex_kernel_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -45,6 +46,10 @@ class _VectorModel(PrimitiveModel):  # type: ignore[misc]
     def __init__(self, models: Any, kind: Vector) -> None:
         number = models.lookup(kind.dtype).get_value_type()
         super().__init__(models, kind, ir.VectorType(number, kind.lanes))
+
+
+# Where numba-dpex has compiled a kernel before, it has a copy of numba's models.
+dpex_kernel_target.target_context.data_model_manager.register(Vector, _VectorModel)
 
 
 class Call(NamedTuple):

@@ -9,6 +9,7 @@ from checks import assert_all_nan, assert_same_bits
 from families import DEFINITE, DTYPES, GENERAL, mixed
 
 import batchlas
+from batchlas._vendor import lapack
 
 PINS = {
     family: {f"BATCHLAS_{op}_ROUTE": family for op in ("POTRF", "SYEV", "GESVD")}
@@ -98,3 +99,23 @@ def test_floating_point_settings_of_the_caller_do_not_matter(family):
         assert np.geterr() == dict.fromkeys(
             ["divide", "over", "under", "invalid"], "raise"
         )
+
+
+@pytest.mark.parametrize(("name", "gufunc"), [("eigh", "eigh_lo"), ("svd", "svd_f")])
+def test_lapacks_status_is_listened_to(monkeypatch, name, gufunc):
+    """A finite matrix that LAPACK gives up on: NumPy marks it, and raises a flag."""
+    real = lapack._GUFUNCS[gufunc]
+
+    def failing(a, **how):
+        results = real(a, **how)
+        for each in results:
+            each[1] = np.nan
+        np.sqrt(np.array([-1.0]))
+        return results
+
+    monkeypatch.setitem(lapack._GUFUNCS, gufunc, failing)
+    stack = np.stack([np.eye(120)] * 3)  # not small: the long way
+    pins = batchlas.scoped_env(**PINS["vendor"])
+    with pins, pytest.raises(batchlas.LinAlgError) as caught:
+        vars(batchlas.linalg)[name](stack)
+    assert caught.value.indices == ((1,),)
