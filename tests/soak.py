@@ -31,6 +31,7 @@ from libraries import DPNP, NUMPY
 import batchlas
 from batchlas._ops import SPECS
 from batchlas._runtime import reuse
+from batchlas._runtime.sycl import in_turn
 
 if TYPE_CHECKING:
     from calls import Call
@@ -100,7 +101,12 @@ class Report:
 
 def held_bytes():
     """Return the resident memory after all that can be given back is; 0 if unknown."""
-    reuse._pool._blocks.clear()
+    with reuse._pool._lock:
+        reuse._pool._blocks.clear()
+    usm = sys.modules.get("batchlas._runtime.usm")
+    if usm is not None:
+        with in_turn:  # memory is freed
+            usm._pool.blocks.clear()
     gc.collect()
     statm = Path("/proc/self/statm")
     if not statm.exists():

@@ -22,6 +22,7 @@ from batchlas._runtime.layout import Extent
 from batchlas._runtime.lease import ALIGNMENT
 from batchlas._runtime.settings import settings
 from batchlas._runtime.sycl import check_not_orphaned, in_turn, turn_on
+from batchlas._runtime.usm import SMALLEST_BYTES, reused_memory
 from batchlas._runtime.workspace import Arena, arena_of
 
 if TYPE_CHECKING:
@@ -102,10 +103,16 @@ def packed(a: Any) -> Any:
 
 
 def empty(shape: tuple[int, ...], dtype: Any, like: Any) -> Any:
-    """Return uninitialised USM memory on the queue of `like`."""
-    return dpnp.empty(
-        shape, dtype=dtype, sycl_queue=like.sycl_queue, usm_type=like.usm_type
-    )
+    """Return uninitialised USM memory on the queue of `like`.
+
+    On a CPU device it may be memory of a result that the caller has dropped.
+    """
+    queue, usm_type = like.sycl_queue, like.usm_type
+    nbytes = math.prod(shape) * dtype.itemsize
+    if nbytes < SMALLEST_BYTES or not like.sycl_device.is_cpu:
+        return dpnp.empty(shape, dtype=dtype, sycl_queue=queue, usm_type=usm_type)
+    memory = reused_memory(nbytes, usm_type, queue)
+    return dpnp.asarray(usm_ndarray(shape, dtype, buffer=memory))
 
 
 def workspace(a: Any) -> Arena:

@@ -18,7 +18,7 @@ from batchlas._runtime.state import process_wide
 SMALLEST_BYTES = 2**20
 MOST_KEPT_BYTES = 2**26
 # A kept block may be this much larger than what is asked for.
-_SLACK = 1.25
+SLACK = 1.25
 
 
 class _Lease:
@@ -43,7 +43,7 @@ class _Pool:
         """Return a block of at least `count` bytes."""
         with self._lock:
             for at in reversed(range(len(self._blocks))):
-                if count <= self._blocks[at].size <= _SLACK * count:
+                if count <= self._blocks[at].size <= SLACK * count:
                     return self._blocks.pop(at)
         return np.empty(count, np.uint8)
 

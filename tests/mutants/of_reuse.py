@@ -7,6 +7,7 @@ from mutation import mutation
 PROCESSES = "host/test_processes.py::"
 QUICK = "host/test_quick.py::"
 REUSE = "null/test_reuse.py::"
+USM = "device/test_usm.py::"
 TURNS = "device/test_turns.py::"
 
 
@@ -56,7 +57,7 @@ MUTATIONS = (
     mutation(
         "kept memory fits what is asked for",
         "_runtime/reuse.py",
-        "if count <= self._blocks[at].size <= _SLACK * count:",
+        "if count <= self._blocks[at].size <= SLACK * count:",
         "if count <= self._blocks[at].size:",
         REUSE + "test_much_larger_memory_is_not_handed_out",
     ),
@@ -73,6 +74,34 @@ MUTATIONS = (
         "return self._blocks.pop(at)",
         "return self._blocks[at]",
         REUSE + "test_kept_memory_is_handed_out_once",
+    ),
+    mutation(
+        "USM memory stays with its owners",
+        "_runtime/usm.py",
+        "and _count(block) == block.owners\n",
+        "\n",
+        USM + "test_memory_stays_with_whoever_owns_it",
+    ),
+    mutation(
+        "USM memory stays on its queue",
+        "_runtime/usm.py",
+        "and block.place == place\n",
+        "\n",
+        USM + "test_memory_is_not_handed_to_another_queue_or_kind",
+    ),
+    mutation(
+        "USM memory without a count is not kept",
+        "_runtime/usm.py",
+        "if _count(block) == block.owners + 1:",
+        "if True:",
+        USM + "test_memory_that_is_not_watched_is_the_callers_alone",
+    ),
+    mutation(
+        "few blocks of USM memory are watched",
+        "_runtime/usm.py",
+        "len(self.blocks) > MOST_WATCHED\n            or ",
+        "",
+        USM + "test_no_more_blocks_than_the_limit_are_kept",
     ),
     mutation(
         "calls on dpnp arrays take turns",
