@@ -22,7 +22,7 @@ from batchlas._runtime.layout import Extent
 from batchlas._runtime.lease import ALIGNMENT
 from batchlas._runtime.settings import settings
 from batchlas._runtime.sycl import check_not_orphaned, in_turn, turn_on
-from batchlas._runtime.usm import SMALLEST_BYTES, reused_memory
+from batchlas._runtime.usm import is_kept, reused_memory
 from batchlas._runtime.workspace import Arena, arena_of
 
 if TYPE_CHECKING:
@@ -109,10 +109,10 @@ def empty(shape: tuple[int, ...], dtype: Any, like: Any) -> Any:
     """
     queue, usm_type = like.sycl_queue, like.usm_type
     nbytes = math.prod(shape) * dtype.itemsize
-    if nbytes < SMALLEST_BYTES or not like.sycl_device.is_cpu:
-        return dpnp.empty(shape, dtype=dtype, sycl_queue=queue, usm_type=usm_type)
-    memory = reused_memory(nbytes, usm_type, queue)
-    return dpnp.asarray(usm_ndarray(shape, dtype, buffer=memory))
+    if is_kept(nbytes, like.sycl_device):
+        memory = reused_memory(nbytes, usm_type, queue)
+        return dpnp.asarray(usm_ndarray(shape, dtype, buffer=memory))
+    return dpnp.empty(shape, dtype=dtype, sycl_queue=queue, usm_type=usm_type)
 
 
 def workspace(a: Any) -> Arena:

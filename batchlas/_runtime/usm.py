@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-import sys
 from typing import TYPE_CHECKING, Any
 
 from dpctl.memory import MemoryUSMDevice, MemoryUSMHost, MemoryUSMShared, _memory
@@ -43,24 +42,25 @@ _LARGE_PAGE_BYTES = 2**21
 _KINDS = {"device": MemoryUSMDevice, "shared": MemoryUSMShared, "host": MemoryUSMHost}
 
 
+# Gives the address of the ``std::shared_ptr<void>`` in which dpctl holds memory; from
+# dpctl 0.18 on.
+_shared_ptr_of = vars(_memory).get("__pyx_capi__", {}).get("Memory_GetOpaquePointer")
+
+
 def _owner_counter() -> Callable[[_Block], int]:
     """Return what counts the owners of a block, to be compared with an earlier count.
 
-    dpctl holds memory in a ``std::shared_ptr<void>``, to which its C interface gives
-    the address: two pointers, of which the second one leads to a table of functions
-    and the number of owners. Before dpctl 0.18, owners are Python objects that refer to
-    the block.
+    A ``shared_ptr`` is two pointers, of which the second one leads to a table of
+    functions and the number of owners.
     """
-    interface = vars(_memory).get("__pyx_capi__", {})
-    capsule = interface.get("Memory_GetOpaquePointer")
-    if capsule is None:
-        return lambda block: sys.getrefcount(block.memory)
+    if _shared_ptr_of is None:
+        return lambda _block: 0
     name_of = ctypes.pythonapi.PyCapsule_GetName
     name_of.argtypes, name_of.restype = [ctypes.py_object], ctypes.c_char_p
     address_of = ctypes.pythonapi.PyCapsule_GetPointer
     address_of.argtypes = [ctypes.py_object, ctypes.c_char_p]
     address_of.restype = ctypes.c_void_p
-    function = address_of(capsule, name_of(capsule))
+    function = address_of(_shared_ptr_of, name_of(_shared_ptr_of))
     shared_ptr = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object)(function)
     pointer = ctypes.sizeof(ctypes.c_void_p)
 
@@ -143,6 +143,11 @@ class _Pool:
 
 
 _pool = process_wide("usm", _Pool)
+
+
+def is_kept(nbytes: int, device: Any) -> bool:
+    """Whether a device's memory of this size is kept when the caller drops it."""
+    return nbytes >= SMALLEST_BYTES and device.is_cpu and _shared_ptr_of is not None
 
 
 def reused_memory(nbytes: int, usm_type: str, queue: Any) -> Any:

@@ -54,15 +54,15 @@ def decide(spec: OpSpec, call: Call, device: Device) -> Decision:
     return decision
 
 
-def standing() -> tuple[int, int] | None:
+def standing() -> tuple[object, ...] | None:
     """Return what a decision hangs on besides its call and device.
 
-    None while a scoped pin is open or somebody looks on (trace, coverage).
+    None while somebody looks on (trace, coverage).
     """
     now = settings()
-    if pins.are_scoped() or now.select_trace or now.coverage_out is not None:
+    if now.select_trace or now.coverage_out is not None:
         return None
-    return now.generation, store.generation()
+    return now.generation, store.generation(), pins.scoped()
 
 
 def pick(spec: OpSpec, call: Call, device: Device) -> Family:

@@ -62,9 +62,10 @@ def scoped_pin(op: str) -> Pin | None:
     return _scoped.get().get(op)
 
 
-def are_scoped() -> bool:
-    """Whether a scoped pin is open on this thread or task."""
-    return _scoped.get() is not _NO_PINS
+def scoped() -> tuple[tuple[str, Pin], ...]:
+    """Return every op's scoped pin that is open on this thread or task."""
+    open_here = _scoped.get()
+    return () if open_here is _NO_PINS else tuple(open_here.items())
 
 
 def exported_pin(op: str, now: Settings) -> Pin | None:

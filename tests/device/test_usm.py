@@ -24,18 +24,13 @@ from batchlas._runtime.usm import (  # noqa: E402
     SMALLEST_BYTES,
 )
 
-needs_pending = pytest.mark.skipif(
-    not hasattr(dpctl.utils, "SequentialOrderManager"),
-    reason="dpnp's functions wait for their work here",
-)
-
 
 @pytest.fixture
 def queue(monkeypatch):
     monkeypatch.setattr(usm, "_pool", usm._Pool())
     queue = dpctl.SyclQueue(dpctl.select_default_device())
-    if not queue.sycl_device.is_cpu:
-        pytest.skip("only a CPU device's memory is kept")
+    if not usm.is_kept(SMALLEST_BYTES, queue.sycl_device):
+        pytest.skip("memory is kept on CPU devices, from dpctl 0.18 on")
     return queue
 
 
@@ -151,7 +146,6 @@ def test_small_memory_and_large_memory_begin_at_a_cache_line(queue):
         assert address(empty(queue, nbytes)) % 64 == 0
 
 
-@needs_pending
 @pytest.mark.parametrize("order", ["default", "in_order"])
 def test_memory_that_pending_work_reads_is_not_handed_out(order, queue):
     queue = dpctl.SyclQueue(queue.sycl_device, property=order)
@@ -171,7 +165,6 @@ def test_memory_that_pending_work_reads_is_not_handed_out(order, queue):
     assert taken in {address(each) for each in [empty(queue) for _ in range(3)]}
 
 
-@needs_pending
 def test_memory_that_another_queue_still_reads_is_not_handed_out(queue):
     """Work on another queue owns what it reads, whether it is in order or not."""
     array = empty(queue, dtype=np.float32)

@@ -29,15 +29,15 @@ MUTATIONS = (
     mutation(
         "the short way heeds pins",
         "_select/decision.py",
-        "if pins.are_scoped() or now.select_trace",
-        "if now.select_trace",
+        "store.generation(), pins.scoped()",
+        "store.generation()",
         QUICK + "test_pins_trace_and_settings_are_heeded",
     ),
     mutation(
         "the short way gives way to a trace",
         "_select/decision.py",
-        "or now.select_trace or now.coverage_out is not None",
-        "",
+        "if now.select_trace or now.coverage_out is not None:",
+        "if False:",
         QUICK + "test_pins_trace_and_settings_are_heeded",
     ),
     mutation(
