@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from numpy import ndarray
 
 from batchlas import _select as select
 from batchlas._backends import numpy as backend
@@ -59,7 +59,7 @@ class QuickOp:
         option : str
             What the op's results depend on besides; see `batchlas._vendor.lapack`.
         """
-        if type(a) is not np.ndarray or a.size > MOST_ELEMENTS:
+        if type(a) is not ndarray or a.size > MOST_ELEMENTS:
             return None
         standing = select.standing()
         if standing is None:

@@ -62,7 +62,7 @@ def standing() -> tuple[object, ...] | None:
     now = settings()
     if now.select_trace or now.coverage_out is not None:
         return None
-    return now.generation, store.generation(), pins.scoped()
+    return now.generation, store.generation(), pins.scoped_pins()
 
 
 def pick(spec: OpSpec, call: Call, device: Device) -> Family:

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from batchlas._runtime.settings import PREFIX
 from batchlas._runtime.state import process_wide
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from batchlas._runtime.settings import Settings
     from batchlas._select.families import Family
 
@@ -51,21 +48,20 @@ class Pin:
         return self.text.strip().lower() or AUTO
 
 
-_NO_PINS: Mapping[str, Pin] = MappingProxyType({})
-_scoped: ContextVar[Mapping[str, Pin]] = process_wide(
-    "pins", lambda: ContextVar("batchlas_pins", default=_NO_PINS)
+_scoped: ContextVar[tuple[tuple[str, Pin], ...]] = process_wide(
+    "pins", lambda: ContextVar("batchlas_pins", default=())
 )
+
+scoped_pins = _scoped.get
+"""Return the scoped pins that are open on this thread or task, outermost first."""
 
 
 def scoped_pin(op: str) -> Pin | None:
     """Return the innermost scoped pin of `op`, None without one."""
-    return _scoped.get().get(op)
-
-
-def scoped() -> tuple[tuple[str, Pin], ...]:
-    """Return every op's scoped pin that is open on this thread or task."""
-    open_here = _scoped.get()
-    return () if open_here is _NO_PINS else tuple(open_here.items())
+    for name, pin in reversed(scoped_pins()):
+        if name == op:
+            return pin
+    return None
 
 
 def exported_pin(op: str, now: Settings) -> Pin | None:
@@ -97,10 +93,10 @@ class ScopedPin:
         where = f"{type(self).__name__}({op!r}, {text!r})"
         self._op = op
         self._pin = Pin(text, where, self.strict)
-        self._tokens: list[Token[Mapping[str, Pin]]] = []
+        self._tokens: list[Token[tuple[tuple[str, Pin], ...]]] = []
 
     def __enter__(self) -> None:
-        self._tokens.append(_scoped.set({**_scoped.get(), self._op: self._pin}))
+        self._tokens.append(_scoped.set((*scoped_pins(), (self._op, self._pin))))
 
     def __exit__(self, *_error: object) -> None:
         _scoped.reset(self._tokens.pop())

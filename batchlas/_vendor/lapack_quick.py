@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _HAS_CONTEXTS = int(np.__version__.partition(".")[0]) >= 2
 
 # Looking at the last pivots alone takes as long as reading so many elements more.
-_PIVOTS_ALONE_ABOVE = 1024
+_PIVOTS_ALONE_ABOVE = 2048
 
 
 class _Silence(threading.local):
@@ -62,30 +62,32 @@ def quick_call(op: str, a: NDArray[Any], option: str) -> Quick | None:
     char = a.dtype.char
     if not (_HAS_CONTEXTS and a.dtype.isnative and char in NAME_OF and is_trusted()):
         return None
-    gufunc, letters, signature = routine(op, option, a.shape[-2:], char)
+    solve, letters, signature = routine(op, option, a.shape[-2:], char)
     # Where LAPACK failed, NumPy writes NaN into all results; and NaN that overflow has
     # left reaches the last pivot.
     by_pivots = op == "potrf"
     telling = 0 if by_pivots else letters.index("r")
     order = a.shape[-1]
     dtypes = [np.dtype(char if each == "t" else REAL_OF[char]) for each in letters]
-    # NumPy computes single precision in double; looking the loop up costs 0.6 us.
-    options = {"signature": signature} if char in "fF" else {}
+    # NumPy computes single precision in double, too; a copy costs less than its cast.
+    is_single, is_alone = char in "fF", len(dtypes) == 1
+    wide = np.dtype(signature[0])
 
     def compute(a: NDArray[Any]) -> tuple[NDArray[Any], ...] | None:
+        if is_single:
+            a = a.astype(wide)
         if not _is_finite(a.ravel("K")):  # in memory order: no copy if transposed
             return None
-        results = gufunc(a, **options)
-        if len(dtypes) == 1:
+        results = solve(a)
+        if is_alone:
             results = (results,)
         told = results[telling].ravel()
-        if by_pivots and told.size > _PIVOTS_ALONE_ABOVE:
-            told = told[order**2 - 1 :: order**2]
+        if by_pivots:
+            told = _pivots(told, order)
         if not _is_finite(told):
             return None
-        if options:
-            pairs = zip(results, dtypes, strict=True)
-            return tuple(result.astype(dtype) for result, dtype in pairs)
+        if is_single:
+            return tuple(map(np.ndarray.astype, results, dtypes))
         return results  # type: ignore[no-any-return]
 
     def call(a: NDArray[Any]) -> tuple[NDArray[Any], ...] | None:
@@ -95,6 +97,12 @@ def quick_call(op: str, a: NDArray[Any], option: str) -> Quick | None:
             return None  # the thread is in that context: a finaliser called
 
     return call
+
+
+def _pivots(factors: NDArray[Any], order: int) -> NDArray[Any]:
+    """Return the last pivots of flat factors, or all of these if that reads faster."""
+    few = factors.size <= _PIVOTS_ALONE_ABOVE
+    return factors if few else factors[order**2 - 1 :: order**2]
 
 
 def _is_finite(flat: NDArray[Any]) -> bool:
