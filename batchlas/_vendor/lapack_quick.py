@@ -68,7 +68,7 @@ def quick_call(op: str, a: NDArray[Any], option: str) -> Quick | None:
     by_pivots = op == "potrf"
     telling = 0 if by_pivots else letters.index("r")
     order = a.shape[-1]
-    dtypes = [np.dtype(char if each == "t" else REAL_OF[char]) for each in letters]
+    dtypes = _dtypes(letters, char)
     # NumPy computes single precision in double, too; a copy costs less than its cast.
     is_single, is_alone = char in "fF", len(dtypes) == 1
     wide = np.dtype(signature[0])
@@ -97,6 +97,11 @@ def quick_call(op: str, a: NDArray[Any], option: str) -> Quick | None:
             return None  # the thread is in that context: a finaliser called
 
     return call
+
+
+def _dtypes(letters: str, char: str) -> list[np.dtype[Any]]:
+    """Return what results are rounded to: "t" the input's dtype, "r" its real one."""
+    return [np.dtype(char if each == "t" else REAL_OF[char]) for each in letters]
 
 
 def _pivots(factors: NDArray[Any], order: int) -> NDArray[Any]:
