@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import threading
 from contextvars import copy_context
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -90,13 +91,14 @@ def quick_call(op: str, a: NDArray[Any], option: str) -> Quick | None:
             return tuple(map(np.ndarray.astype, results, dtypes))
         return results  # type: ignore[no-any-return]
 
-    def call(a: NDArray[Any]) -> tuple[NDArray[Any], ...] | None:
-        try:
-            return _silence.run(compute, a)
-        except RuntimeError:
-            return None  # the thread is in that context: a finaliser called
+    return partial(_silently, compute)
 
-    return call
+
+def _silently(compute: Quick, a: NDArray[Any]) -> tuple[NDArray[Any], ...] | None:
+    try:
+        return _silence.run(compute, a)
+    except RuntimeError:
+        return None  # the thread is in that context: a finaliser called
 
 
 def _dtypes(letters: str, char: str) -> list[np.dtype[Any]]:
