@@ -1,10 +1,10 @@
 """Which shapes are measured, and in which order.
 
 Orders put a point on both sides of the places where library routines and kernels change
-their ways (8|9, 16|17, 32|33, 64|65); batches grow by four. Orders and batches come in
-levels: a run that ends early has measured the coarse grid of every op, dtype and option
-before the fine grid of any. Shapes that are too large to be worth their time or memory
-are left out: the nearest one answers for them.
+their ways (8|9, 16|17, 32|33, 64|65, 128|129); batches grow by four. Orders and batches
+come in levels: a run that ends early has measured the coarse grid of every op, dtype
+and option before the fine grid of any. Shapes that are too large to be worth their time
+or memory are left out: the nearest one answers for them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ORDER_LEVELS = (
     (2, 8, 32, 128),
     (1, 4, 16, 64, 256, 1024),
     (3, 5, 12, 24, 33, 48, 96, 192, 512),
-    (6, 9, 17, 65, 384),
+    (6, 9, 17, 65, 129, 384),
 )
 BATCH_LEVELS = ((1, 64, 4096), (16, 1024, 65536), (4, 256, 16384), (2,))
 ORDERS = tuple(sorted(itertools.chain(*ORDER_LEVELS)))
@@ -41,7 +41,7 @@ MOST_BYTES = 2**25
 MOST_WORK = {"potrf": 2**31}
 """n^3 batch of an op's largest point: about a second of a slow routine."""
 _MOST_WORK = 2**28
-_GPU_BYTES, _GPU_WORK = 4, 8
+_GPU_BYTES, _GPU_WORK = 4, 16
 """How many times more a GPU gets: less than that leaves much of a large one idle."""
 _ALWAYS = 2
 """Batches up to this one are measured at every order (gesvd: only one matrix)."""

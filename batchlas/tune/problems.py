@@ -1,8 +1,9 @@
 """What is timed: an op's input for a table key, the call, and the check of its result.
 
-Every matrix of a stack is checked before a candidate is timed. The gates are multiples
-of n eps relative to the matrix's 1-norm, looser than the tests' by the square root of
-two or so, since a tuner only has to tell a right kernel from a wrong one.
+Every matrix of a stack is checked before a candidate is timed. Arrays are NumPy's or
+CuPy's: NumPy's functions take both. The gates are multiples of n eps relative to the
+matrix's 1-norm, looser than the tests' by the square root of two or so, since a tuner
+only has to tell a right kernel from a wrong one.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Problem(Protocol):
     """Values of the op's exact key (empty: it has none that matters)."""
 
     def make(self, call: Any, rng: np.random.Generator) -> NDArray[Any]:
-        """Return a random input for a table key, on the host."""
+        """Return a random input for a table key, where the generator is."""
 
     def run(self, call: Any, a: Any) -> tuple[Any, ...]:
         """Call the public function; return its results."""
@@ -108,7 +109,8 @@ class Syev:
             return _worst(trace[..., None, None], a, call.n)
         v = results[1]
         residual = _worst(a @ v - v * w[..., None, :], a, call.n)
-        eye = np.eye(call.n, dtype=a.dtype)
+        eye = np.zeros_like(a[0])
+        eye[np.arange(call.n), np.arange(call.n)] = 1
         return max(residual, _worst(_transposed(v) @ v - eye, eye, call.n))
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from batchlas._select import ScopedPin
 from batchlas.tune.problems import PROBLEMS, is_right
-from batchlas.tune.targets import host_copy
+from batchlas.tune.targets import checkable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -100,15 +100,16 @@ def time_cell(
     """
     likely, least = expected or {}, forecast or {}
     ordered = sorted(candidates, key=lambda c: likely.get(str(c), np.inf))
-    host = PROBLEMS[cell.spec.op].make(cell.call, np.random.default_rng(0))
-    a = cell.target.place(host)
+    rng = cell.target.maths.random.default_rng(0)
+    made = PROBLEMS[cell.spec.op].make(cell.call, rng)
+    a = cell.target.place(made)
     result = Timing()
     racers: list[_Racer] = []
     for choice in ordered:
         best = min((racer.ms for racer in racers), default=np.inf)
         try:
             _check_forecast(least.get(str(choice), 0.0), HOPELESS * best)
-            ms = _enter(cell, choice, (host, a), HOPELESS * best)
+            ms = _enter(cell, choice, (made, a), HOPELESS * best)
         except _DroppedError as dropped:
             result.drop(choice, str(dropped))
         except Exception as error:  # noqa: BLE001 - a broken kernel is not the tuner's
@@ -138,8 +139,8 @@ def _enter(
     cell: Cell, choice: Family, stacks: tuple[Any, Any], limit_ms: float
 ) -> float:
     """Compile, check every matrix, and return what one call takes."""
-    host, a = stacks
-    batch = len(host)
+    made, a = stacks
+    batch = len(made)
     if batch >= 2 * _PROBE:
         part = a[: batch // _PROBE]
         _call(cell, choice, part)  # compiles what has to be compiled
@@ -149,8 +150,8 @@ def _enter(
             message = f"{SLOW}: {part_ms} is over {HOPELESS:g} times the best"
             raise _DroppedError(message)
     outputs, ms = _call(cell, choice, a)
-    results = [host_copy(cell.target, each) for each in outputs]
-    if not is_right(PROBLEMS[cell.spec.op], cell.call, host, results):
+    results = [checkable(cell.target, each) for each in outputs]
+    if not is_right(PROBLEMS[cell.spec.op], cell.call, made, results):
         message = "wrong result"
         raise _DroppedError(message)
     # Twice, or a hiccup of the machine would drop a candidate for good.

@@ -119,6 +119,24 @@ def test_syev(kernels, family, n, char, uplo):
         assert_others(one, other)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("n", [33, 171, 181, 243, 245])
+def test_every_matrix_starts_where_16_bytes_can_be_read(dtype, n):
+    """Odd orders that do not fit in shared memory stopped with a misaligned address."""
+    shape = n, dtype, "L", LOCAL_BYTES, 64
+    found = [
+        reductions.syev_tridiagonal(*shape, vectors=True),
+        *(
+            reductions.gesvd_bidiagonal(*each, dtype, "thin", LOCAL_BYTES, 64)
+            for each in ((n, n), (3 * n, n), (n, 3 * n))
+        ),
+    ]
+    size = np.dtype(dtype).itemsize
+    starts = [each.reduced * size % 16 for each in found if each is not None]
+    assert len(starts) > 1
+    assert not any(starts)
+
+
 @needs_compiler
 @pytest.mark.parametrize(
     ("words", "segments", "n", "char"),

@@ -44,7 +44,8 @@ class Reduction:
     order : int
         How many values there are.
     reduced : int
-        Elements of the workspace for the reduced matrix and of its reflectors,
+        Elements of the workspace for the reduced matrix (whole chunks: the next one's
+        lines are read 16 bytes at a time) and of its reflectors,
     reflectors : int
         both per matrix.
     room, turns : int
@@ -297,7 +298,7 @@ def _tridiagonal(
     buffers = (n + split * n + (split + 33) // parts + 1) * size
     inside = n * (n | 1) * size
     in_shared = buffers + inside <= local_bytes
-    reduced = n * _line(n) + (0 if in_shared else n * n)
+    reduced = n * _line(n) + (0 if in_shared else _line(n * n))
     sizes = {"COLUMNS": n, "SIDE": side, "SPLIT": split, "IN_SHARED": int(in_shared)}
     places = {"LINE": _line(n), "MATRIX": reduced}
     defines = _defines(dtype, TRIDIAGONAL=None, **kind, **sizes, **places)
@@ -356,7 +357,7 @@ def _bidiagonal(
         groups //= 2
     in_shared = scratch + inside <= local_bytes
     lines = columns * (_line(rows) + _line(columns))
-    reduced = lines + (0 if in_shared else rows * columns)
+    reduced = lines + (0 if in_shared else _line(rows * columns))
     sizes = {"ROWS": rows, "COLUMNS": columns, "GROUP": group, "GROUPS": groups}
     flags = {"FLIP": int(flip), "VECTORS": int(vectors), "IN_SHARED": int(in_shared)}
     places = {"LINE": _line(rows), "LINE_ACROSS": _line(columns), "MATRIX": reduced}
