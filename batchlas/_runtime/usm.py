@@ -41,7 +41,6 @@ _LARGE_PAGE_BYTES = 2**21
 
 _KINDS = {"device": MemoryUSMDevice, "shared": MemoryUSMShared, "host": MemoryUSMHost}
 
-
 # Gives the address of the ``std::shared_ptr<void>`` in which dpctl holds memory; from
 # dpctl 0.18 on.
 _shared_ptr_of = vars(_memory).get("__pyx_capi__", {}).get("Memory_GetOpaquePointer")
@@ -54,7 +53,7 @@ def _owner_counter() -> Callable[[_Block], int]:
     functions and the number of owners.
     """
     if _shared_ptr_of is None:
-        return lambda _block: 0
+        return lambda _block: 0  # never one more than before: nothing is watched
     name_of = ctypes.pythonapi.PyCapsule_GetName
     name_of.argtypes, name_of.restype = [ctypes.py_object], ctypes.c_char_p
     address_of = ctypes.pythonapi.PyCapsule_GetPointer
