@@ -152,12 +152,13 @@ def test_memory_that_pending_work_reads_is_not_handed_out(order, queue):
     array = empty(queue, dtype=np.float32)
     array[...] = 7
     taken = address(array)
-    busy = Busy(queue)
+    busy = Busy(queue, held=True)
     copy = dpnp.copy(array)
     del array
     gc.collect()
     other = empty(queue, dtype=np.float32)
     assert busy.is_pending
+    busy.finish()  # dpnp waits for a queue before it tells an address
     assert address(other) != taken
     other[...] = 8
     assert (dpnp.asnumpy(copy) == 7).all()
@@ -172,12 +173,13 @@ def test_memory_that_another_queue_still_reads_is_not_handed_out(queue):
     queue.wait()
     taken = address(array)
     elsewhere = dpctl.SyclQueue(queue.sycl_context, queue.sycl_device)
-    busy = Busy(elsewhere)
+    busy = Busy(elsewhere, held=True)
     copy = dpnp.copy(dpnp.asarray(array).to_device(elsewhere))
     assert busy.is_pending
     del array
     gc.collect()
     assert address(empty(queue)) != taken
+    busy.finish()
     assert (dpnp.asnumpy(copy) == 7).all()
 
 
